@@ -1,0 +1,132 @@
+"""The requests that a look may make: what is decided is one of these values, and only `act` carries them out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Act:
+    """One request to the API server, or a short pause before one."""
+
+
+@dataclass(frozen=True)
+class ReadBackend(Act):
+    """Read the DispatchBackend that the start names."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ReadRuntime(Act):
+    """Read the source runtime (contract section 4, step 2)."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ReadCopy(Act):
+    """Read the copy by its name."""
+
+
+@dataclass(frozen=True)
+class ReadTrainJob(Act):
+    """Read the TrainJob by its name."""
+
+
+@dataclass(frozen=True)
+class ReadOther(Act):
+    """Read the DispatchStart (or, for a probe's, DispatchBackend) that another's object names."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ReadPods(Act):
+    """List the job's pods, to learn why it failed."""
+
+
+@dataclass(frozen=True)
+class ReadWarnings(Act):
+    """List the TrainJob's Events, to learn why nothing runs."""
+
+
+@dataclass(frozen=True)
+class CreateCopy(Act):
+    """Create the copy (step 5)."""
+
+    body: Object
+
+
+@dataclass(frozen=True)
+class AdoptCopy(Act):
+    """Bring the dispatch annotations of a leftover copy up to date (step 5)."""
+
+    annotations: Mapping[str, str]
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True)
+class CreateTrainJob(Act):
+    """Create the TrainJob (step 6)."""
+
+    body: Object
+    pause: float = 0.0
+    """Seconds to wait first: a webhook's cache has not seen the copy yet."""
+
+
+@dataclass(frozen=True)
+class OwnCopy(Act):
+    """Make the TrainJob the copy's owner (step 7)."""
+
+    owner: Object
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True)
+class DeleteCopy(Act):
+    """Delete a copy that is ours and unowned."""
+
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True)
+class DeleteTrainJob(Act):
+    """Stop a TrainJob that is ours."""
+
+    uid: str
+
+
+@dataclass(frozen=True)
+class SetSuspend(Act):
+    """Open, hold or release the gate in plain mode (contract section 12)."""
+
+    suspend: bool
+    uid: str
+
+
+@dataclass(frozen=True)
+class Record(Act):
+    """Write the status, at the resourceVersion that the look began with (section 4, rule 3)."""
+
+    status: Object
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The look is over: nothing is to be done until something changes, or until a time has come.
+
+    ``again`` asks for another look with backoff, not before ``retry_after`` seconds; ``wake_after`` asks for one at a
+    fixed number of seconds from now.
+    """
+
+    again: bool = False
+    retry_after: float | None = None
+    wake_after: float | None = None

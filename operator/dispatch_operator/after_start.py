@@ -1,0 +1,89 @@
+"""After Started was recorded: move the gate, and mirror the job to its end (contract sections 11 and 12)."""
+
+from dispatch_operator import mirror
+from dispatch_operator.acts import (
+    Act,
+    ReadCopy,
+    ReadPods,
+    ReadRuntime,
+    ReadTrainJob,
+    ReadWarnings,
+    Record,
+    SetSuspend,
+    Settled,
+)
+from dispatch_operator.after_refusal import clean_up
+from dispatch_operator.gate import check_copy, is_open, set_gate, wants_open
+from dispatch_operator.mirror import Mirrored
+from dispatch_operator.ours import phase_of, uid_of
+from dispatch_operator.seen import Seen, at, condition
+from dispatch_operator.vocabulary import Phase
+
+ENDED = (Phase.SUCCEEDED, Phase.FAILED)
+
+
+def follow(seen: Seen, now: float) -> Act | Settled:
+    """Return the next act for a DispatchStart that has started."""
+    phase = phase_of(seen.start)
+    if phase in ENDED:
+        return _recorded(seen, mirror.unchanged(seen), now)
+    if phase is Phase.LOST:
+        act = _recorded(seen, mirror.unchanged(seen), now)
+        return act if isinstance(act, Act) else clean_up(seen)
+    # Only the TrainJob of the recorded UID is opened, held or mirrored (rule 4).
+    if uid_of(seen.train_job.obj) != at(seen.start, "status", "reference", "uid"):
+        return _lost(seen, now)
+    if mirror.has_ended(seen.train_job.obj):
+        return _ended(seen, now)
+    return _going_on(seen, now)
+
+
+def _lost(seen: Seen, now: float) -> Act | Settled:
+    if seen.failure(ReadTrainJob):
+        return Settled(again=True)
+    return _recorded(seen, mirror.lost(seen), now) if seen.train_job.live else ReadTrainJob()
+
+
+def _ended(seen: Seen, now: float) -> Act | Settled:
+    if not condition(seen.train_job.obj, "Failed").get("status") == "True":
+        return _recorded(seen, mirror.succeeded(seen), now)
+    if seen.pods is None and not seen.failure(ReadPods):
+        return ReadPods()
+    return _recorded(seen, mirror.failed(seen), now)
+
+
+def _going_on(seen: Seen, now: float) -> Act | Settled:
+    change = set_gate(seen)
+    problem = None
+    if not is_open(seen):
+        problem = check_copy(seen, opening=wants_open(seen))
+        if isinstance(problem, Act):
+            return problem
+        if problem:
+            unread = seen.failure(ReadCopy) or seen.failure(ReadRuntime)
+            settled = _recorded(seen, mirror.copy_altered(seen, problem, unread=unread is not None), now)
+            return settled if isinstance(settled, Act) else Settled(again=unread is not None)
+    if change:
+        error = seen.failure(SetSuspend)
+        if not error:
+            return change
+        settled = _recorded(seen, mirror.gate_stuck(seen, str(error)), now)
+        return settled if isinstance(settled, Act) else Settled(again=True, retry_after=error.retry_after)
+    return _mirror(seen, now)
+
+
+def _mirror(seen: Seen, now: float) -> Act | Settled:
+    quiet_for = mirror.quiet_for(seen, now)
+    if quiet_for is None:
+        return _recorded(seen, mirror.going_on(seen), now)
+    if quiet_for < mirror.QUIET_LIMIT:
+        settled = _recorded(seen, mirror.going_on(seen), now)
+        return settled if isinstance(settled, Act) else Settled(wake_after=mirror.QUIET_LIMIT - quiet_for)
+    if seen.warnings is None and not seen.failure(ReadWarnings):
+        return ReadWarnings()
+    return _recorded(seen, mirror.going_on(seen), now)
+
+
+def _recorded(seen: Seen, mirrored: Mirrored, now: float) -> Act | Settled:
+    status = mirrored.status(seen, now)
+    return Record(status) if status != at(seen.start, "status") else Settled()

@@ -1,0 +1,39 @@
+"""Transitions worth an Event: what changed between two statuses of a DispatchStart (contract section 11)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dispatch_operator.ours import phase_of
+from dispatch_operator.seen import Object, at, condition
+from dispatch_operator.vocabulary import Condition, ErrorClass, Phase
+
+_BAD = (Phase.REFUSED, Phase.STOPPING, Phase.FAILED, Phase.LOST, Phase.IN_FLIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """One Event on a DispatchStart."""
+
+    type: str
+    """Normal or Warning."""
+    reason: str
+    message: str
+
+
+def announcements(before: Object, after: Object) -> Iterator[Announcement]:
+    """Yield an Event for a new phase, and one for a new class of a refusal that keeps the phase."""
+    phase, ready = phase_of(after), condition(after, Condition.READY)
+    moved = phase is not phase_of(before)
+    refused = ready.get("reason") in set(ErrorClass)
+    if phase is None or not (moved or (refused and ready.get("reason") != condition(before, Condition.READY).get("reason"))):
+        return
+    reason = str(ready["reason"]) if refused else phase.value
+    kind = "Warning" if refused or phase in _BAD else "Normal"
+    yield Announcement(kind, reason, f"{phase.value}: {_message(after)}")
+
+
+def _message(start: Object) -> str:
+    job = condition(start, Condition.SUCCEEDED)
+    ready = condition(start, Condition.READY)
+    told = job if ready.get("status") == "True" else ready
+    return str(told.get("message") or at(start, "status", "phase"))

@@ -1,0 +1,112 @@
+"""What the watches last said: enough to wake a look and to begin one, never for a verdict (section 4, rule 1)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from dispatch_operator.ours import uid_of
+from dispatch_operator.render import start_frame, target_name
+from dispatch_operator.seen import Object, Seen, Sight, at
+from dispatch_operator.vocabulary import Kind
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class Key(NamedTuple):
+    """Which DispatchStart."""
+
+    namespace: str
+    name: str
+
+
+class Cache:
+    """Objects by kind, namespace and name, and which DispatchStarts each of them concerns."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[str, str, str], Object] = {}
+        self._targets: dict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        """Return what the watch last said of an object; None when it said nothing, or that it is gone."""
+        return self._objects.get((kind, namespace, name))
+
+    def put(self, kind: str, obj: Object) -> None:
+        """Keep an object, unless a newer state of it is held already."""
+        key = (kind, at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name"))
+        held = self._objects.get(key)
+        if held is not None and uid_of(held) == uid_of(obj) and _version(held) > _version(obj):
+            return
+        self._objects[key] = _slim(obj)
+        if kind == Kind.DISPATCH_START and (target := target_name(obj)):
+            self._targets[key[1], target].add(key[2])
+
+    def drop(self, kind: str, obj: Object) -> None:
+        """Forget an object that is gone, unless another of its name is held already."""
+        namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
+        held = self._objects.get((kind, namespace, name))
+        if held is None or uid_of(held) != uid_of(obj):
+            return
+        del self._objects[kind, namespace, name]
+        if kind == Kind.DISPATCH_START and (target := target_name(obj)):
+            self._targets[namespace, target].discard(name)
+
+    def look(self, key: Key) -> Seen | None:
+        """Begin a look with what is cached; None when the DispatchStart is gone."""
+        start = self.get(Kind.DISPATCH_START, *key)
+        if start is None:
+            return None
+        target = target_name(start) or ""
+        return Seen(
+            start=start,
+            backend=Sight(self.get(Kind.DISPATCH_BACKEND, key.namespace, start_frame(start).backend)),
+            copy=Sight(self.get(Kind.TRAINING_RUNTIME, key.namespace, target)),
+            train_job=Sight(self.get(Kind.TRAIN_JOB, key.namespace, target)),
+            job_set=self.get(Kind.JOB_SET, key.namespace, target),
+        )
+
+    def concerned(self, kind: str, obj: Object) -> Iterable[Key]:
+        """Return the DispatchStarts that a change of this object may concern."""
+        namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
+        match kind:
+            case Kind.DISPATCH_START:
+                # Another submission of the same name may wait for this one to end.
+                return {Key(namespace, name), *self._at_target(namespace, target_name(obj) or "")}
+            case Kind.DISPATCH_BACKEND:
+                return [key for key, start in self._starts(namespace) if start_frame(start).backend == name]
+            case Kind.TRAIN_JOB | Kind.JOB_SET:
+                return self._at_target(namespace, name)
+            case Kind.TRAINING_RUNTIME:
+                return {*self._at_target(namespace, name), *self._using(kind, name, namespace)}
+            case _:
+                return self._using(kind, name, None)
+
+    def _at_target(self, namespace: str, target: str) -> list[Key]:
+        return [Key(namespace, name) for name in self._targets.get((namespace, target), ())]
+
+    def _using(self, kind: str, name: str, namespace: str | None) -> list[Key]:
+        path = ("spec", "request", "spec", "extensions", "kubeflow/RuntimeRef")
+        return [
+            key
+            for key, start in self._starts(namespace)
+            if at(start, *path, "name") == name
+            and (at(start, *path, "kind") or Kind.CLUSTER_TRAINING_RUNTIME) == kind
+        ]
+
+    def _starts(self, namespace: str | None) -> Iterator[tuple[Key, Object]]:
+        for (kind, held_in, name), obj in self._objects.items():
+            if kind == Kind.DISPATCH_START and namespace in (None, held_in):
+                yield Key(held_in, name), obj
+
+
+def _version(obj: Object) -> int:
+    """Return a resourceVersion as the number that Kubernetes 1.35 promises it to be; 0 where it is none."""
+    version = at(obj, "metadata", "resourceVersion")
+    return int(version) if isinstance(version, str) and version.isdecimal() else 0
+
+
+def _slim(obj: Object) -> dict[str, Any]:
+    """Leave out what is large and never looked at."""
+    meta: dict[str, Any] = {key: value for key, value in at(obj, "metadata").items() if key != "managedFields"}
+    if annotations := meta.get("annotations"):
+        meta["annotations"] = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+    return {**obj, "metadata": meta}

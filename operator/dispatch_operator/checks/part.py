@@ -1,0 +1,85 @@
+"""A place in an object that nobody has validated: a file, or what a lenient API server stored."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dispatch_operator.models.reading import Path, dotted
+from dispatch_operator.quoting import quote
+
+
+class WrongShapeError(Exception):
+    """A part has another type than its place in the object calls for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A JSON value and where it stands; below an absent value everything is absent."""
+
+    path: Path
+    value: Any
+
+    def __str__(self) -> str:
+        return dotted(self.path)
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether it is present and not null, ``""`` or ``[]``; ``false`` and 0 count as stated (section 7)."""
+        return self.value is not None and self.value != "" and self.value != []
+
+    def at(self, *keys: str) -> "Part":
+        """Return what the keys lead to.
+
+        Raises:
+            WrongShapeError: something on the way is neither absent nor an object.
+        """
+        part = self
+        for key in keys:
+            part = Part((*part.path, key), part._mapping().get(key))
+        return part
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys of an object, sorted, whatever their values; none when absent.
+
+        Raises:
+            WrongShapeError: it is neither absent nor an object.
+        """
+        return tuple(sorted(self._mapping()))
+
+    def items(self) -> Iterator["Part"]:
+        """Yield the items of a list; none when absent.
+
+        Raises:
+            WrongShapeError: it is neither absent nor a list.
+        """
+        if self.value is not None and not isinstance(self.value, list):
+            raise WrongShapeError(f"{self} must be a list, not {quote(self.value)}")
+        for index, item in enumerate(self.value or ()):
+            yield Part((*self.path, index), item)
+
+    def text(self) -> str:
+        """Return a string.
+
+        Raises:
+            WrongShapeError: it is no string, or absent.
+        """
+        if not isinstance(self.value, str):
+            raise WrongShapeError(f"{self} must be a string, not {quote(self.value)}")
+        return self.value
+
+    def integer(self, default: int) -> int:
+        """Return an integer, or the default when absent.
+
+        Raises:
+            WrongShapeError: it is neither absent nor an integer.
+        """
+        if self.value is None:
+            return default
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise WrongShapeError(f"{self} must be an integer, not {quote(self.value)}")
+        return self.value
+
+    def _mapping(self) -> Mapping[str, Any]:
+        if self.value is not None and not isinstance(self.value, Mapping):
+            raise WrongShapeError(f"{self} must be an object, not {quote(self.value)}")
+        return self.value or {}

@@ -1,0 +1,325 @@
+"""Section 7 of the contract: what a runtime must state for a submission to be one run with one outcome."""
+
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from dispatch_operator.checks.part import Part, WrongShapeError
+from dispatch_operator.problems import Problem
+from dispatch_operator.quoting import quote
+from dispatch_operator.vocabulary import (
+    ANCESTOR_LABEL,
+    DISPATCH_ENV,
+    GROUP,
+    KUEUE_GROUP,
+    NODE,
+    PODINFO_PATH,
+    PODINFO_VOLUME,
+    TRAINER_STEP,
+    ErrorClass,
+)
+
+POLICIES = ("torch", "jax", "xgboost")
+MOST_RESTARTS = 999_999
+_POD = ("template", "spec", "template")
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A runtime as the rules see it."""
+
+    spec: Part
+    gpu_resource: str
+    """The backend's."""
+
+    @property
+    def job_set(self) -> Part:
+        """The spec of the JobSet template."""
+        return self.spec.at("template", "spec")
+
+    def jobs(self) -> Iterator[Part]:
+        """Yield the replicated jobs.
+
+        Raises:
+            WrongShapeError: they are no list.
+        """
+        yield from self.job_set.at("replicatedJobs").items()
+
+    @property
+    def trainer(self) -> Part | None:
+        """The first replicated job that carries the trainer's label, if any."""
+        try:
+            return next((job for job in self.jobs() if _is_labelled(job)), None)
+        except WrongShapeError:
+            return None
+
+
+Texts = Iterator[str]
+Rule = Callable[[Runtime], Texts]
+TrainerRule = Callable[[Part, Runtime], Texts]
+
+
+def of_trainer(rule: TrainerRule) -> Rule:
+    """Make a rule about the trainer's job one that has nothing to say about a runtime without it."""
+
+    @wraps(rule)
+    def checked(runtime: Runtime) -> Texts:
+        if (trainer := runtime.trainer) is not None:
+            yield from rule(trainer, runtime)
+
+    return checked
+
+
+def known_policy(runtime: Runtime) -> Texts:
+    """Other policies run the command elsewhere, or twice, or joined into one string."""
+    policy = runtime.spec.at("mlPolicy")
+    if not policy.is_stated:
+        yield f"{policy} is required; it may be empty, or hold one of {', '.join(POLICIES)}"
+        return
+    held = [part for part in (policy.at(key) for key in policy.keys() if key != "numNodes") if part.is_stated]
+    yield from (f"{part} is not supported, only {', '.join(POLICIES)}" for part in held if part.path[-1] not in POLICIES)
+    if len(held) > 1:
+        yield f"{policy} holds {' and '.join(str(part.path[-1]) for part in held)}, and only one is possible"
+    for part in held:
+        part.keys()
+
+
+def one_trainer(runtime: Runtime) -> Texts:
+    """Trainer puts the command, the image and the environment into the labelled job."""
+    labelled = [job for job in runtime.jobs() if _ancestor(job).value == TRAINER_STEP]
+    if len(labelled) != 1:
+        names = ", ".join(quote(job.at("name").value) for job in labelled) or "none"
+        yield (
+            f"{runtime.job_set.at('replicatedJobs')} must have one job with the label {ANCESTOR_LABEL}: trainer "
+            f"on its template, and has {len(labelled)} ({names})"
+        )
+    for job in labelled:
+        replicas = job.at("replicas")
+        if replicas.integer(default=1) != 1:
+            yield f"{replicas} must be 1, not {quote(replicas.value)}"
+
+
+@of_trainer
+def node_container(trainer: Part, _: Runtime) -> Texts:
+    """Trainer's rendezvous addresses assume these names."""
+    name = trainer.at("name")
+    if name.value != NODE:
+        yield f"{name} must be {NODE}, not {quote(name.value)}"
+    containers = trainer.at(*_POD, "spec", "containers")
+    if not _nodes(trainer):
+        yield f"{containers} must have a container named {NODE}"
+
+
+def stable_dns(runtime: Runtime) -> Texts:
+    """The nodes find each other by hostnames that Trainer computes."""
+    network = runtime.job_set.at("network")
+    if network.at("subdomain").is_stated:
+        yield f"{network.at('subdomain')} is stated, and Trainer's addresses assume the default"
+    if network.at("enableDNSHostnames").value is False:
+        yield f"{network.at('enableDNSHostnames')} is false, and the nodes find each other by hostname"
+    if runtime.job_set.at("coordinator").is_stated:
+        yield f"{runtime.job_set.at('coordinator')} is stated, and Trainer's addresses assume none"
+
+
+@of_trainer
+def no_args(trainer: Part, _: Runtime) -> Texts:
+    """Trainer would append them to the job's command."""
+    for node in _nodes(trainer):
+        if node.at("args").is_stated:
+            yield f"{node.at('args')} is stated, and Trainer would append it to the job's command"
+
+
+@of_trainer
+def no_pod_retry(trainer: Part, _: Runtime) -> Texts:
+    """A retried pod would run twice in one epoch."""
+    job, pod = trainer.at("template", "spec"), trainer.at(*_POD, "spec")
+    yield from _must_be(job.at("backoffLimit"), 0)
+    if job.at("completionMode").is_stated:
+        yield from _must_be(job.at("completionMode"), "Indexed")
+    for rule in job.at("podFailurePolicy", "rules").items():
+        if rule.at("action").value == "Ignore":
+            yield f"{rule.at('action')} is Ignore, which runs a failed pod again in the same epoch"
+    yield from _must_be(pod.at("restartPolicy"), "Never")
+    for container in pod.at("containers").items():
+        yield from _not_stated(container.at("restartPolicy"), container.at("restartPolicyRules"))
+    for container in pod.at("initContainers").items():
+        policy = container.at("restartPolicy")
+        if policy.is_stated and policy.value != "Always":
+            yield f"{policy} is {quote(policy.value)}, and only Always is possible"
+        yield from _not_stated(container.at("restartPolicyRules"))
+
+
+def recreate_restarts(runtime: Runtime) -> Texts:
+    """Only a restart that recreates every job counts in the epoch, which has six digits for it."""
+    policy = runtime.job_set.at("failurePolicy")
+    if policy.at("restartStrategy").value == "InPlaceRestart":
+        yield f"{policy.at('restartStrategy')} is InPlaceRestart, which does not count in the epoch"
+    for rule in policy.at("rules").items():
+        if rule.at("action").value in ("RestartJob", "RestartJobAndIgnoreMaxRestarts"):
+            yield f"{rule.at('action')} is {rule.at('action').value}, which does not count in the epoch"
+    restarts = policy.at("maxRestarts")
+    if restarts.integer(default=0) > MOST_RESTARTS:
+        yield f"{restarts} must be at most 999,999, not {quote(restarts.value)}"
+
+
+def success_means_trainer(runtime: Runtime) -> Texts:
+    """The TrainJob's success must be the job's."""
+    policy = runtime.job_set.at("successPolicy")
+    if not policy.is_stated:
+        return
+    yield from _must_be(policy.at("operator"), "All")
+    targets = [target.value for target in policy.at("targetReplicatedJobs").items()]
+    trainer = runtime.trainer
+    if targets and trainer is not None and trainer.at("name").value not in targets:
+        name = quote(trainer.at("name").value)
+        yield f"{policy.at('targetReplicatedJobs')} must include the trainer's job {name}, or be empty"
+
+
+def no_ttl(runtime: Runtime) -> Texts:
+    """The outcome must stay readable."""
+    yield from _not_stated(runtime.job_set.at("ttlSecondsAfterFinished"))
+    for job in runtime.jobs():
+        yield from _not_stated(job.at("template", "spec", "ttlSecondsAfterFinished"))
+
+
+@of_trainer
+def no_deadline(trainer: Part, _: Runtime) -> Texts:
+    """The limit is the request's."""
+    for spec in (trainer.at("template", "spec"), trainer.at(*_POD, "spec")):
+        if spec.at("activeDeadlineSeconds").is_stated:
+            yield f"{spec.at('activeDeadlineSeconds')} is stated, and the time limit is the request's"
+
+
+@of_trainer
+def no_gpu_resource(trainer: Part, runtime: Runtime) -> Texts:
+    """The number is the request's."""
+    for node in _nodes(trainer):
+        for kind in ("requests", "limits"):
+            amount = node.at("resources", kind, runtime.gpu_resource)
+            if amount.is_stated:
+                yield f"{amount} is stated, and the number of GPUs is the request's"
+
+
+@of_trainer
+def no_reserved_env(trainer: Part, _: Runtime) -> Texts:
+    """The prologue trusts DISPATCH_ variables."""
+    for node in _nodes(trainer):
+        for entry in node.at("env").items():
+            if entry.at("name").text().startswith(DISPATCH_ENV):
+                yield f"{entry.at('name')} is {quote(entry.at('name').value)}, and {DISPATCH_ENV} is dispatch's own"
+        for source in node.at("envFrom").items():
+            prefix = source.at("prefix")
+            if prefix.is_stated and _can_be_reserved(prefix.text()):
+                yield f"{prefix} is {quote(prefix.value)}, which could make a name beginning {DISPATCH_ENV}"
+
+
+def no_reserved_keys(runtime: Runtime) -> Texts:
+    """Dispatch's keys identify a submission, and Kueue's labels belong to the TrainJob."""
+    templates = [runtime.spec.at("template")]
+    for job in runtime.jobs():
+        templates += [job.at("template"), job.at(*_POD)]
+    for template in templates:
+        labels, annotations = template.at("metadata", "labels"), template.at("metadata", "annotations")
+        for prefix, keys in ((GROUP, labels), (GROUP, annotations), (KUEUE_GROUP, labels)):
+            for key in keys.keys():
+                if key.startswith(f"{prefix}/"):
+                    yield f"{keys.at(key)} is stated, and {prefix}/ is reserved"
+
+
+def not_suspended(runtime: Runtime) -> Texts:
+    """The gate is the only thing that keeps a started job from running."""
+    yield from _not_stated(runtime.job_set.at("suspend"), runtime.job_set.at("managedBy"))
+    for job in runtime.jobs():
+        spec = job.at("template", "spec")
+        yield from _not_stated(spec.at("suspend"), spec.at("managedBy"))
+
+
+@of_trainer
+def podinfo_free(trainer: Part, _: Runtime) -> Texts:
+    """Dispatch mounts the pod's labels and annotations there."""
+    for volume in trainer.at(*_POD, "spec", "volumes").items():
+        if volume.at("name").value == PODINFO_VOLUME:
+            yield f"{volume.at('name')} is {PODINFO_VOLUME}, which is dispatch's own"
+    for node in _nodes(trainer):
+        for mount in node.at("volumeMounts").items():
+            path = mount.at("mountPath")
+            if f"{_cleaned(path.text())}/".startswith(f"{PODINFO_PATH}/"):
+                yield f"{path} is {quote(path.value)}, and {PODINFO_PATH} is dispatch's own"
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("known-policy", known_policy),
+    ("one-trainer", one_trainer),
+    ("node-container", node_container),
+    ("stable-dns", stable_dns),
+    ("no-args", no_args),
+    ("no-pod-retry", no_pod_retry),
+    ("recreate-restarts", recreate_restarts),
+    ("success-means-trainer", success_means_trainer),
+    ("no-ttl", no_ttl),
+    ("no-deadline", no_deadline),
+    ("no-gpu-resource", no_gpu_resource),
+    ("no-reserved-env", no_reserved_env),
+    ("no-reserved-keys", no_reserved_keys),
+    ("not-suspended", not_suspended),
+    ("podinfo-free", podinfo_free),
+)
+"""Every rule that needs no request, in the contract's order; names-fit is in ``checks.fit``."""
+
+
+def runtime_problems(raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Problem]:
+    """Yield every broken rule of a runtime, each with the path that breaks it.
+
+    A part of a wrong type breaks each rule that has to look into it.
+    """
+    runtime = Runtime(Part(("spec",), raw.get("spec")), gpu_resource)
+    for rule, check in RULES:
+        yield from rule_problems(rule, lambda check=check: check(runtime))
+
+
+def rule_problems(rule: str, check: Callable[[], Texts]) -> Iterator[Problem]:
+    """Yield what one rule finds, a wrong type included."""
+    try:
+        for text in check():
+            yield Problem(ErrorClass.UNSUPPORTED, rule, text)
+    except WrongShapeError as error:
+        yield Problem(ErrorClass.UNSUPPORTED, rule, str(error))
+
+
+def _ancestor(job: Part) -> Part:
+    return job.at("template", "metadata", "labels", ANCESTOR_LABEL)
+
+
+def _is_labelled(job: Part) -> bool:
+    try:
+        return bool(_ancestor(job).value == TRAINER_STEP)
+    except WrongShapeError:
+        return False
+
+
+def _nodes(trainer: Part) -> list[Part]:
+    """Return the trainer's container; a list, because it may be missing."""
+    containers = trainer.at(*_POD, "spec", "containers").items()
+    return [container for container in containers if container.at("name").value == NODE]
+
+
+def _must_be(part: Part, wanted: object) -> Texts:
+    """Compare by type too: ``false`` is not 0."""
+    if type(part.value) is not type(wanted) or part.value != wanted:
+        found = "is not stated" if part.value is None else f"is {quote(part.value)}"
+        yield f"{part} {found}, and must be {wanted}"
+
+
+def _not_stated(*parts: Part) -> Texts:
+    yield from (f"{part} must not be stated, and is {quote(part.value)}" for part in parts if part.is_stated)
+
+
+def _can_be_reserved(prefix: str) -> bool:
+    return prefix.startswith(DISPATCH_ENV) or DISPATCH_ENV.startswith(prefix)
+
+
+def _cleaned(path: str) -> str:
+    """Return a mount path as the kubelet sees it, from the root and without ``//``, ``.`` and ``..``."""
+    return posixpath.normpath("/" + path.lstrip("/"))

@@ -1,0 +1,62 @@
+"""Steps 2 to 4 together: every problem of a request, of its runtime, and of the one on the other."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dispatch_operator.checks.fit import fit_problems
+from dispatch_operator.checks.request import request_problems
+from dispatch_operator.checks.runtime import runtime_problems
+from dispatch_operator.models import Backend, StartReading
+from dispatch_operator.models.backend import BackendRuntime
+from dispatch_operator.models.start import RUNTIME_REF
+from dispatch_operator.problems import Problem
+from dispatch_operator.quoting import quote
+from dispatch_operator.vocabulary import ErrorClass, RuntimeKind
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeReference:
+    """The runtime that a request names."""
+
+    kind: str
+    """Perhaps not one of RuntimeKind."""
+    name: str
+
+    def is_among(self, runtimes: Iterable[BackendRuntime]) -> bool:
+        """Whether a backend's configured runtimes include it."""
+        return any((runtime.kind, runtime.name) == (self.kind, self.name) for runtime in runtimes)
+
+
+def reference(reading: StartReading) -> RuntimeReference | None:
+    """Return the runtime that a request names, or None when that can't be read."""
+    extension = reading.request.spec.extensions.runtime_ref
+    if extension is None or not extension.name:
+        return None
+    if any(reading.is_faulty("request", "spec", "extensions", RUNTIME_REF, key) for key in ("kind", "name")):
+        return None
+    return RuntimeReference(extension.kind, extension.name)
+
+
+def start_problems(reading: StartReading, backend: Backend, runtime: Mapping[str, Any] | None) -> Iterator[Problem]:
+    """Yield every problem of steps 2 to 4; a ``runtime`` of None does not exist or may not be read."""
+    found = tuple(request_problems(reading))
+    yield from found
+    wanted = reference(reading)
+    if wanted is None:
+        return
+    if (text := _why_not_read(wanted, backend, runtime)) is not None:
+        yield Problem(ErrorClass.UNSUPPORTED, RUNTIME_REF, text)
+    elif runtime is not None:
+        yield from runtime_problems(runtime, backend.spec.gpu_resource)
+        yield from fit_problems(reading.request, runtime, frozenset(problem.name for problem in found))
+
+
+def _why_not_read(wanted: RuntimeReference, backend: Backend, runtime: Mapping[str, Any] | None) -> str | None:
+    if wanted.kind not in set(RuntimeKind):
+        return f"kind {quote(wanted.kind)} is not supported, only {' and '.join(RuntimeKind)}"
+    if not wanted.is_among(backend.spec.runtimes):
+        return f"{wanted.kind} {quote(wanted.name)} is not one of the backend's runtimes"
+    if runtime is None:
+        return f"{wanted.kind} {quote(wanted.name)} does not exist"
+    return None

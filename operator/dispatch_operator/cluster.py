@@ -1,0 +1,209 @@
+"""The Kubernetes API as the operator uses it: the only module that knows kubernetes_asyncio."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+from kubernetes_asyncio import client, config
+
+from dispatch_operator import __version__
+from dispatch_operator.errors import ApiError, Outcome, answered
+from dispatch_operator.vocabulary import GROUP, TRAINER_GROUP, TRAINER_VERSION, VERSION, Kind
+
+MERGE_PATCH = "application/merge-patch+json"
+JSON = "application/json"
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Where a kind is served."""
+
+    kind: str
+    path: str
+    plural: str
+    namespaced: bool = True
+
+
+RESOURCES: Mapping[str, Resource] = {
+    resource.kind: resource
+    for resource in (
+        Resource(Kind.DISPATCH_START, f"/apis/{GROUP}/{VERSION}", "dispatchstarts"),
+        Resource(Kind.DISPATCH_BACKEND, f"/apis/{GROUP}/{VERSION}", "dispatchbackends"),
+        Resource(Kind.TRAIN_JOB, f"/apis/{TRAINER_GROUP}/{TRAINER_VERSION}", "trainjobs"),
+        Resource(Kind.TRAINING_RUNTIME, f"/apis/{TRAINER_GROUP}/{TRAINER_VERSION}", "trainingruntimes"),
+        Resource(
+            Kind.CLUSTER_TRAINING_RUNTIME,
+            f"/apis/{TRAINER_GROUP}/{TRAINER_VERSION}",
+            "clustertrainingruntimes",
+            namespaced=False,
+        ),
+        Resource("Pod", "/api/v1", "pods"),
+        Resource("Event", "/api/v1", "events"),
+    )
+}
+
+
+class Cluster:
+    """Requests to one API server; each is bounded in time, and fails only with ApiError."""
+
+    def __init__(self, api: client.ApiClient) -> None:
+        self._api = api
+
+    async def get(self, kind: str, namespace: str | None, name: str, *, timeout: float) -> Object | None:
+        """Read one object live; None when it does not exist.
+
+        Raises:
+            ApiError: The request failed; a kind that is not served counts as a failure, not as absence.
+        """
+        try:
+            return await self._request("get", "GET", kind, namespace, name, timeout=timeout)
+        except ApiError as error:
+            if error.not_found and error.reason == "NotFound":
+                return None
+            raise
+
+    async def select(
+        self, kind: str, namespace: str, *, timeout: float, label_selector: str = "", field_selector: str = ""
+    ) -> tuple[Object, ...]:
+        """List objects of one namespace by selectors."""
+        query = [("labelSelector", label_selector), ("fieldSelector", field_selector)]
+        answer = await self._request(
+            "list", "GET", kind, namespace, None, timeout=timeout, query=[(key, value) for key, value in query if value]
+        )
+        return tuple(answer["items"])
+
+    async def create(self, kind: str, namespace: str, body: Mapping[str, Any], *, timeout: float) -> Object:
+        """Create one object and return what was stored."""
+        return await self._request("create", "POST", kind, namespace, None, timeout=timeout, body=body)
+
+    async def patch(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        timeout: float,
+        subresource: str = "",
+    ) -> Object:
+        """Merge-patch one object; ``metadata.uid`` and ``metadata.resourceVersion`` in it are preconditions."""
+        return await self._request(
+            "patch", "PATCH", kind, namespace, name, timeout=timeout, body=body, subresource=subresource
+        )
+
+    async def delete(
+        self, kind: str, namespace: str, name: str, *, timeout: float, uid: str, resource_version: str | None = None
+    ) -> None:
+        """Delete one object if it is still the one of that UID (and resourceVersion)."""
+        preconditions = {"uid": uid} | ({"resourceVersion": resource_version} if resource_version else {})
+        await self._request(
+            "delete",
+            "DELETE",
+            kind,
+            namespace,
+            name,
+            timeout=timeout,
+            body={
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "preconditions": preconditions,
+                "propagationPolicy": "Background",
+            },
+        )
+
+    async def _request(  # noqa: PLR0913 - one request has this many parts.
+        self,
+        verb: str,
+        method: str,
+        kind: str,
+        namespace: str | None,
+        name: str | None,
+        *,
+        timeout: float,
+        body: Mapping[str, Any] | None = None,
+        query: list[tuple[str, str]] | None = None,
+        subresource: str = "",
+    ) -> Object:
+        resource = RESOURCES[kind]
+        scope = namespace if resource.namespaced else None
+        path = resource.path + (f"/namespaces/{quote(scope, safe='')}" if scope else "") + f"/{resource.plural}"
+        path += (f"/{quote(name, safe='')}" if name else "") + (f"/{subresource}" if subresource else "")
+        target = f"{kind} {'/'.join(part for part in (scope, name or _name_of(body)) if part)}"
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._api.call_api(
+                    path,
+                    method,
+                    header_params={"Accept": JSON, "Content-Type": MERGE_PATCH if method == "PATCH" else JSON},
+                    query_params=query,
+                    body=body,
+                    auth_settings=["BearerToken"],
+                    response_types_map=dict.fromkeys(range(200, 300), "object"),
+                    _return_http_data_only=True,
+                    # aiohttp's own limit of five minutes must not be the shorter one.
+                    _request_timeout=aiohttp.ClientTimeout(),
+                )
+        except (client.ApiException, aiohttp.ClientError, TimeoutError, OSError, UnicodeDecodeError) as error:
+            raise from_exception(verb, target, error) from error
+        if not isinstance(answer, dict):
+            raise ApiError(verb, target, Outcome.UNANSWERED, "the answer was cut off or is not a JSON object")
+        return answer
+
+
+def from_exception(verb: str, target: str, error: Exception) -> ApiError:
+    """Turn what kubernetes_asyncio and aiohttp raise into an ApiError (contract section 9)."""
+    match error:
+        case client.ApiException(status=int(status)) if status:
+            headers = error.headers or {}
+            return answered(verb, target, status, _text(error.body), headers.get("Retry-After"))
+        case aiohttp.ClientConnectorError() | ssl.SSLError() | aiohttp.ClientSSLError() | ConnectionRefusedError():
+            outcome, message = Outcome.NOTHING_HAPPENED, str(error)
+        case TimeoutError():
+            outcome, message = Outcome.UNANSWERED, "no answer in time"
+        case _:
+            outcome, message = Outcome.UNANSWERED, str(error) or type(error).__name__
+    return ApiError(verb, target, outcome, message)
+
+
+def _name_of(body: Mapping[str, Any] | None) -> str:
+    return str(((body or {}).get("metadata") or {}).get("name") or "")
+
+
+def _text(body: object) -> str:
+    return body.decode(errors="replace") if isinstance(body, bytes) else str(body or "")
+
+
+def in_cluster(kubeconfig: str | None) -> bool:
+    """Tell whether the pod's service account is to be used: no kubeconfig was named, and this is a pod."""
+    return not kubeconfig and "KUBECONFIG" not in os.environ and "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+@asynccontextmanager
+async def connected(kubeconfig: str | None) -> AsyncIterator[Cluster]:
+    """Connect with a kubeconfig file, or as the pod's service account when there is none.
+
+    Args:
+        kubeconfig: Path of the file; None for KUBECONFIG, the usual place, or the in-cluster account.
+
+    Raises:
+        kubernetes_asyncio.config.ConfigException: No usable configuration was found.
+    """
+    configuration = client.Configuration()
+    # Bounded, so that a burst opens no connection for each request (default: 100).
+    configuration.connection_pool_maxsize = 50
+    # A resent create could be carried out twice unseen; every retry is the reconciler's.
+    configuration.retries = False
+    if in_cluster(kubeconfig):
+        config.load_incluster_config(client_configuration=configuration)
+    else:
+        await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    async with client.ApiClient(configuration) as api:
+        api.user_agent = f"dispatch-operator/{__version__}"
+        yield Cluster(api)

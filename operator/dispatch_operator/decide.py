@@ -1,0 +1,96 @@
+"""What to do next, as a pure function of what has been seen: the table of contents of the operator.
+
+Every look runs this function again after each request, with what the request brought. What it returns is carried out;
+nothing else is. A verdict becomes a `Record` of the status first, and is acted on only when the status holds it
+(contract section 4, rule 3).
+"""
+
+from dispatch_operator.acts import Act, Record, Settled
+from dispatch_operator.after_refusal import clean_up, stop
+from dispatch_operator.after_start import follow
+from dispatch_operator.ours import has_started, is_going, made_for, phase_of
+from dispatch_operator.render import start_frame
+from dispatch_operator.seen import Object, Seen, at
+from dispatch_operator.status import of_started, of_verdict, refusal_of
+from dispatch_operator.steps import FROM_THE_BEGINNING, WITH_TRAIN_JOB
+from dispatch_operator.verdicts import Refusal, Verdict
+from dispatch_operator.vocabulary import Condition, ErrorClass, Phase, Retry
+
+_EARLY = (Condition.REQUEST_VALID,)
+
+
+def decide(seen: Seen, now: float) -> Act | Settled:
+    """Return the next request of a look, or that the look is over.
+
+    Args:
+        seen: All that this look knows.
+        now: Seconds since the epoch.
+    """
+    start = seen.start
+    if is_going(start):
+        # What is being deleted is never started (rule 7); its TrainJob and copy go by garbage collection alone.
+        return Settled()
+    if has_started(start):
+        return follow(seen, now)
+    match phase_of(start):
+        case Phase.STOPPING:
+            return stop(seen, now)
+        case Phase.REFUSED:
+            return _observe_generation(seen, now) or clean_up(seen)
+        case _:
+            return _start(seen, now)
+
+
+def _start(seen: Seen, now: float) -> Act | Settled:
+    resumes = made_for(seen.train_job.obj, seen.start)
+    for step in WITH_TRAIN_JOB if resumes else FROM_THE_BEGINNING:
+        match step(seen, now):
+            case None:
+                continue
+            case Act() as act:
+                return act
+            case verdict:
+                return _conclude(seen, verdict, now)
+    return Record(of_started(seen, now))
+
+
+def _conclude(seen: Seen, verdict: Verdict, now: float) -> Act | Settled:
+    status = of_verdict(seen, verdict, _phase(seen, verdict), now)
+    if status != at(seen.start, "status"):
+        return Record(status)
+    if not isinstance(verdict, Refusal):
+        return Settled()
+    return Settled(again=verdict.transient, retry_after=verdict.retry_after, wake_after=verdict.wake_after)
+
+
+def _phase(seen: Seen, verdict: Verdict) -> Phase:
+    if isinstance(verdict, Refusal):
+        if is_final(verdict, seen.start):
+            return Phase.STOPPING if _left(seen) else Phase.REFUSED
+        if verdict.error_class is ErrorClass.OUTCOME_UNKNOWN:
+            return Phase.IN_FLIGHT
+    return Phase.PENDING if verdict.step in _EARLY or not isinstance(verdict, Refusal) else Phase.STARTING
+
+
+def is_final(refusal: Refusal, start: Object) -> bool:
+    """Tell whether a refusal is the end of this object (contract section 9)."""
+    match refusal.error_class:
+        case ErrorClass.INVALID | ErrorClass.REJECTED:
+            return True
+        case ErrorClass.OUTCOME_UNKNOWN:
+            return False
+        case ErrorClass.UNSUPPORTED | ErrorClass.READ_ONLY | ErrorClass.UNREACHABLE:
+            return not refusal.never_final and start_frame(start).retry is Retry.NEVER
+
+
+def _left(seen: Seen) -> bool:
+    """Tell whether anything of ours may be left to delete after a refusal."""
+    return any(made_for(sight.obj, seen.start) for sight in (seen.train_job, seen.copy))
+
+
+def _observe_generation(seen: Seen, now: float) -> Act | None:
+    """A refused object whose spec.gate was changed is still refused; its status says that the change was seen."""
+    generation = at(seen.start, "metadata", "generation")
+    if at(seen.start, "status", "observedGeneration") == generation:
+        return None
+    return Record(of_verdict(seen, refusal_of(seen.start), Phase.REFUSED, now))

@@ -1,0 +1,122 @@
+"""API failures: what a request's answer, or the lack of one, says about what happened (contract section 9)."""
+
+import json
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+_AUTHORIZER = re.compile(r'cannot (?P<verb>[a-z]+) resource "(?P<resource>[^"]+)"')
+_NOT_YET_SEEN = (
+    # Trainer's validator, until its cache has seen the copy (kubeflow/trainer: ValidateObjects of the runtime).
+    re.compile(r"must be created before the TrainJob is created"),
+    # Kueue's validator, until its own cache has.
+    re.compile(r"runtime '[^']*' not found"),
+)
+
+
+HTTP_FORBIDDEN = 403
+HTTP_NOT_FOUND = 404
+HTTP_CONFLICT = 409
+HTTP_SERVER_ERROR = 500
+
+
+class Outcome(Enum):
+    """What is known of a request that did not succeed."""
+
+    DEFINITE = "the API server said no"
+    NOTHING_HAPPENED = "the request was not carried out"
+    UNANSWERED = "the request may have been carried out"
+
+
+@dataclass(eq=False)
+class ApiError(Exception):
+    """A request that failed, with all that its handling needs.
+
+    ``status`` is the HTTP status, or None when no answer came; ``reason`` is the API's own word (``AlreadyExists``);
+    ``retry_after`` is in seconds, as the server asked.
+    """
+
+    verb: str
+    target: str
+    outcome: Outcome
+    message: str
+    status: int | None = None
+    reason: str = ""
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        code = f" ({self.status})" if self.status else ""
+        return f"{self.verb} {self.target} failed{code}: {self.message}"
+
+    @property
+    def already_exists(self) -> bool:
+        """True when another object holds the name."""
+        return self.status == HTTP_CONFLICT and self.reason == "AlreadyExists"
+
+    @property
+    def conflict(self) -> bool:
+        """True when a UID or resourceVersion precondition failed."""
+        return self.status == HTTP_CONFLICT and not self.already_exists
+
+    @property
+    def not_found(self) -> bool:
+        """True when the object of that name does not exist."""
+        return self.status == HTTP_NOT_FOUND
+
+    @property
+    def webhook_has_not_seen_the_copy(self) -> bool:
+        """True for the two denials of a TrainJob's create that pass by themselves (contract section 4, step 6)."""
+        return self.status == HTTP_FORBIDDEN and any(pattern.search(self.message) for pattern in _NOT_YET_SEEN)
+
+
+def answered(verb: str, target: str, status: int, body: str, retry_after: str | None) -> ApiError:
+    """Return the error that an answer of ``status`` means, with ``body`` as the API server sent it."""
+    answer = _status_object(body)
+    message = str(answer.get("message") or body.strip() or "no message")
+    reason = str(answer.get("reason") or "")
+    denied = _AUTHORIZER.search(message) if status == HTTP_FORBIDDEN else None
+    if denied:
+        message = f"the operator may not {denied['verb']} {denied['resource']}; grant it in the operator's role: {message}"
+    if status == HTTP_NOT_FOUND and not answer:
+        message = "the API server does not serve this kind; is its CRD installed?"
+    return ApiError(
+        verb=verb,
+        target=target,
+        outcome=_outcome(status, reason, message, denied=denied is not None),
+        message=message,
+        status=status,
+        reason=reason,
+        retry_after=_seconds(retry_after),
+    )
+
+
+def _outcome(status: int, reason: str, message: str, *, denied: bool) -> Outcome:
+    match status:
+        case 401 | 429:
+            return Outcome.NOTHING_HAPPENED
+        case 403 if denied:
+            return Outcome.NOTHING_HAPPENED
+        case 409 if reason != "AlreadyExists":
+            return Outcome.NOTHING_HAPPENED
+        case 500 if "failed calling webhook" in message:
+            return Outcome.NOTHING_HAPPENED
+        case 408:
+            return Outcome.UNANSWERED
+        case _ if status >= HTTP_SERVER_ERROR:
+            return Outcome.UNANSWERED
+        case _:
+            return Outcome.DEFINITE
+
+
+def _status_object(body: str) -> dict[str, Any]:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Read a Retry-After header's seconds; a date, which the API server never sends, counts as absent."""
+    return float(retry_after) if retry_after and retry_after.isdecimal() else None

@@ -1,0 +1,77 @@
+"""The start gate in plain mode: `spec.suspend` (contract section 12)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dispatch_operator.acts import Act, ReadCopy, ReadRuntime, SetSuspend
+from dispatch_operator.ours import is_going, phase_of, uid_of
+from dispatch_operator.render import start_frame
+from dispatch_operator.seen import Seen, at
+from dispatch_operator.vocabulary import Gate, Phase
+
+OPENED = (Phase.QUEUED, Phase.RUNNING, Phase.HELD)
+"""Phases that tell that the gate has been open before."""
+
+
+def wants_open(seen: Seen) -> bool:
+    """Tell whether the user wants the job to run."""
+    return start_frame(seen.start).gate is Gate.OPEN
+
+
+def is_open(seen: Seen) -> bool:
+    """Tell whether the TrainJob may run, as it stands."""
+    return at(seen.train_job.obj, "spec", "suspend") is not True
+
+
+def set_gate(seen: Seen) -> SetSuspend | None:
+    """Return the request that brings the gate to where the user wants it; None when it is there."""
+    if wants_open(seen) == is_open(seen):
+        return None
+    return SetSuspend(suspend=is_open(seen), uid=uid_of(seen.train_job.obj))
+
+
+def closed_phase(seen: Seen) -> Phase:
+    """Return Held when the gate has been open before, else Gated."""
+    return Phase.HELD if phase_of(seen.start) in OPENED and start_frame(seen.start).gate is Gate.HELD else Phase.GATED
+
+
+def check_copy(seen: Seen, *, opening: bool) -> Act | str | None:
+    """See that the copy still is what was submitted: a live read before opening, else only when a watch says it is not.
+
+    Returns:
+        What must be read first, what is wrong with the copy, or None when nothing is.
+    """
+    suspect = _altered(seen) is not None
+    if not seen.copy.live and (opening or suspect):
+        error = seen.failure(ReadCopy)
+        return f"the copy can't be read: {error}" if error else ReadCopy()
+    if not suspect:
+        return None
+    source: Mapping[str, Any] = at(seen.start, "status", "source") or {}
+    if seen.copy.obj is None or not source:
+        return _altered(seen)
+    # It was edited; perhaps it was edited back. Only the source can tell, if it is still the one that was copied.
+    if not seen.runtime.live:
+        error = seen.failure(ReadRuntime)
+        return f"the source can't be read: {error}" if error else ReadRuntime(source["kind"], source["name"])
+    unchanged = (uid_of(seen.runtime.obj), at(seen.runtime.obj, "metadata", "generation")) == (
+        source.get("uid"),
+        source.get("generation"),
+    )
+    restored = unchanged and at(seen.runtime.obj, "spec") == at(seen.copy.obj, "spec")
+    return None if restored else _altered(seen)
+
+
+def _altered(seen: Seen) -> str | None:
+    """Say what is wrong with the copy as it was last seen: its spec's generation is 1 as long as nobody edits it."""
+    held: Mapping[str, Any] = at(seen.start, "status", "copy") or {}
+    name = f"the copy, TrainingRuntime {held.get('name')},"
+    if seen.copy.obj is None:
+        return f"{name} is gone; the gate is not opened"
+    if uid_of(seen.copy.obj) != held.get("uid"):
+        return f"{name} was replaced by another; the gate is not opened"
+    # The deletion of an object that a finalizer holds counts as one more generation.
+    first = 2 if is_going(seen.copy.obj) else 1
+    if (at(seen.copy.obj, "metadata", "generation") or first) > first:
+        return f"{name} was changed; restore its spec, or submit again; the gate is not opened"
+    return None

@@ -1,0 +1,121 @@
+"""The frame: kopf watches, and every event asks the work queue for a look. Nothing is decided here."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import kopf
+
+from dispatch_operator.announce import announcements
+from dispatch_operator.cache import Cache, Key
+from dispatch_operator.cluster import Cluster, in_cluster
+from dispatch_operator.look import Looker
+from dispatch_operator.seen import Object
+from dispatch_operator.vocabulary import (
+    GROUP,
+    LABEL_JOB,
+    LABEL_MANAGED_BY,
+    MANAGED_BY,
+    TRAINER_GROUP,
+    TRAINER_VERSION,
+    VERSION,
+    Kind,
+)
+from dispatch_operator.work_queue import WorkQueue
+
+logger = logging.getLogger(__name__)
+
+SIDE_BY_SIDE = 20
+"""Looks at different objects that go on at once: more than the API server answers sooner only adds waiting."""
+PATIENCE = 5.0
+"""Seconds that a look under way is given to end when the operator stops."""
+
+
+class Watched(NamedTuple):
+    """A resource that wakes looks, and which of its objects do."""
+
+    kind: str
+    group: str
+    version: str
+    plural: str
+    label_selector: str = ""
+
+
+WATCHED = (
+    Watched(Kind.DISPATCH_BACKEND, GROUP, VERSION, "dispatchbackends"),
+    Watched(Kind.CLUSTER_TRAINING_RUNTIME, TRAINER_GROUP, TRAINER_VERSION, "clustertrainingruntimes"),
+    Watched(Kind.TRAINING_RUNTIME, TRAINER_GROUP, TRAINER_VERSION, "trainingruntimes"),
+    Watched(Kind.TRAIN_JOB, TRAINER_GROUP, TRAINER_VERSION, "trainjobs", f"{LABEL_MANAGED_BY}={MANAGED_BY}"),
+    Watched(Kind.JOB_SET, "jobset.x-k8s.io", "v1alpha2", "jobsets", LABEL_JOB),
+    Watched(Kind.DISPATCH_START, GROUP, VERSION, "dispatchstarts"),
+)
+
+
+def register(cluster: Cluster, kubeconfig: str | None) -> kopf.OperatorRegistry:
+    """Return kopf's registry of all handlers of one operator, around one cache and one work queue."""
+    registry = kopf.OperatorRegistry()
+    cache = Cache()
+    looker = Looker(cluster, cache, _announce)
+    queue: WorkQueue[Key] = WorkQueue(looker.look, side_by_side=SIDE_BY_SIDE)
+    kopf.on.login(registry=registry)(_login(kubeconfig))
+    for watched in WATCHED:
+        where = (watched.group, watched.version, watched.plural)
+        # kopf fills every index before it calls the first event handler: no look begins with a half-filled cache.
+        kopf.index(*where, id=f"cache {watched.plural}", registry=registry)(_put(cache, watched.kind))
+        kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(_wake(cache, queue, watched.kind))
+
+    @kopf.on.cleanup(registry=registry)
+    async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
+        await queue.close(patience=PATIENCE)
+
+    return registry
+
+
+def settings() -> kopf.OperatorSettings:
+    """Return kopf's settings for a level-triggered operator that keeps nothing on the objects it watches."""
+    made = kopf.OperatorSettings()
+    # CRDs and namespaces are not watched, so that a Role is enough.
+    made.scanning.disabled = True
+    made.posting.reporting_component = MANAGED_BY
+    made.posting.event_name_prefix = "dispatch-"
+    made.peering.standalone = True
+    for watched in WATCHED:
+        if watched.label_selector:
+            key = (watched.group, watched.version, watched.plural)
+            made.watching.label_selectors[key] = watched.label_selector
+    return made
+
+
+def _login(kubeconfig: str | None) -> Callable[..., Any]:
+    return kopf.login_with_service_account if in_cluster(kubeconfig) else kopf.login_with_kubeconfig
+
+
+def _put(cache: Cache, kind: str) -> Callable[..., None]:
+    def put(body: kopf.Body, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
+        cache.put(kind, _plain(body))
+
+    return put
+
+
+def _wake(cache: Cache, queue: WorkQueue[Key], kind: str) -> Callable[..., Any]:
+    async def wake(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
+        obj: Object = event["object"]
+        concerned = set(cache.concerned(kind, obj))
+        if event["type"] == "DELETED":
+            cache.drop(kind, obj)
+        for key in concerned:
+            queue.add(key)
+
+    return wake
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value.
+    """Return the plain JSON value of what kopf wraps in views."""
+    return dict(value)
+
+
+def _announce(before: Object, after: Object) -> None:
+    for event in announcements(before, after):
+        meta = after["metadata"]
+        logger.info("%s/%s: %s", meta["namespace"], meta["name"], event.message)
+        kopf.event(after, type=event.type, reason=event.reason, message=event.message)

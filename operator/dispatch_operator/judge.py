@@ -1,0 +1,33 @@
+"""The verdict on a TrainJob found under our name (contract section 4, "Ours")."""
+
+from dispatch_operator.acts import Act, ReadOther, ReadTrainJob
+from dispatch_operator.ours import Claim, claim_on_train_job, is_going
+from dispatch_operator.seen import Seen, at
+from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
+from dispatch_operator.vocabulary import Condition, ErrorClass
+
+
+def judge_train_job(seen: Seen, step: Condition) -> Act | Verdict | None:
+    """Judge the TrainJob of our name by a live read: None when it is ours and stays, or is gone after all."""
+    if error := seen.failure(ReadTrainJob):
+        return transient(step, error)
+    if not seen.train_job.live:
+        return ReadTrainJob()
+    if seen.train_job.absent:
+        return None
+    claim = claim_on_train_job(seen)
+    name = at(seen.train_job.obj, "metadata", "name")
+    match claim:
+        case ReadOther():
+            return transient(step, error) if (error := seen.failure(ReadOther)) else claim
+        case Claim.FOREIGN:
+            return Refusal(
+                step,
+                ErrorClass.REJECTED,
+                f"TrainJob {name} exists and is not of this DispatchStart; delete it, or submit under another number",
+            )
+        case Claim.LEFTOVER:
+            return Waiting(step, "TrainJobLeaving", f"waiting for TrainJob {name} of an ended DispatchStart to go away")
+        case Claim.OURS:
+            going = is_going(seen.train_job.obj)
+            return Waiting(step, "TrainJobLeaving", f"waiting for TrainJob {name} to be deleted") if going else None

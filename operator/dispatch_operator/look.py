@@ -1,0 +1,180 @@
+"""One look at a DispatchStart: observe, decide, act, learn, until there is nothing left to do."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dispatch_operator.acts import (
+    Act,
+    AdoptCopy,
+    CreateCopy,
+    CreateTrainJob,
+    DeleteCopy,
+    DeleteTrainJob,
+    OwnCopy,
+    ReadBackend,
+    ReadCopy,
+    ReadOther,
+    ReadPods,
+    ReadRuntime,
+    ReadTrainJob,
+    ReadWarnings,
+    Record,
+    SetSuspend,
+    Settled,
+)
+from dispatch_operator.cache import Cache, Key
+from dispatch_operator.cluster import Cluster
+from dispatch_operator.decide import decide
+from dispatch_operator.errors import ApiError
+from dispatch_operator.learn import Answer, learn
+from dispatch_operator.render import target_name
+from dispatch_operator.seen import Object, Seen, at
+from dispatch_operator.steps.step1_backend import call_bound
+from dispatch_operator.vocabulary import LABEL_JOB, LABEL_SUBMISSION, Kind
+
+logger = logging.getLogger(__name__)
+
+BUDGET = 100
+"""Requests of one look; more means that somebody undoes what we do, and that it is time to back off."""
+
+Announce = Callable[[Object, Object], None]
+"""Called with a DispatchStart before and after its status was written."""
+
+
+@dataclass(frozen=True)
+class Looker:
+    """Looks at one DispatchStart at a time; all state is in the cluster and, as hints, in the cache."""
+
+    cluster: Cluster
+    cache: Cache
+    announce: Announce
+    clock: Callable[[], float] = time.time
+
+    async def look(self, key: Key) -> Settled:
+        """Bring one DispatchStart as far as it goes now.
+
+        Returns:
+            When to look again, if no event does it first.
+        """
+        seen = self.cache.look(key)
+        if seen is None:
+            return Settled()
+        for _ in range(BUDGET):
+            decision = decide(seen, self.clock())
+            if isinstance(decision, Settled):
+                return decision
+            begun = self.clock()
+            answer = await self._carry_out(seen, decision)
+            match decision, answer:
+                case Record(), ApiError(conflict=True) | ApiError(not_found=True):
+                    # Somebody else changed the object: what was decided rests on what is no longer so.
+                    again = await self._begin_again(key, seen)
+                    if isinstance(again, Settled):
+                        return again
+                    seen = again
+                case Record(), ApiError():
+                    logger.warning("%s/%s: %s", *key, answer)
+                    return Settled(again=True, retry_after=answer.retry_after)
+                case Record(), _:
+                    self._recorded(seen, answer)
+                    seen = learn(seen, decision, answer, begun)
+                case _:
+                    seen = learn(seen, decision, answer, begun)
+        return Settled(again=True)
+
+    async def _begin_again(self, key: Key, seen: Seen) -> Seen | Settled:
+        try:
+            start = await self.cluster.get(Kind.DISPATCH_START, *key, timeout=call_bound(seen))
+        except ApiError as error:
+            logger.warning("%s/%s: %s", *key, error)
+            return Settled(again=True, retry_after=error.retry_after)
+        if start is None:
+            self.cache.drop(Kind.DISPATCH_START, seen.start)
+            return Settled()
+        self.cache.put(Kind.DISPATCH_START, start)
+        return self.cache.look(key) or Settled()
+
+    def _recorded(self, seen: Seen, answer: Answer | ApiError) -> None:
+        if isinstance(answer, Mapping):
+            self.cache.put(Kind.DISPATCH_START, answer)
+            self.announce(seen.start, answer)
+
+    async def _carry_out(self, seen: Seen, act: Act) -> Answer | ApiError:
+        try:
+            return await carry_out(self.cluster, seen, act)
+        except ApiError as error:
+            logger.debug("%s", error)
+            return error
+
+
+async def carry_out(cluster: Cluster, seen: Seen, act: Act) -> Answer:
+    """Make the request that an act stands for.
+
+    Raises:
+        ApiError: It failed, or went unanswered.
+    """
+    meta = at(seen.start, "metadata")
+    namespace, name = meta["namespace"], target_name(seen.start) or ""
+    bound = call_bound(seen)
+    match act:
+        case ReadBackend(name=backend):
+            return await cluster.get(Kind.DISPATCH_BACKEND, namespace, backend, timeout=bound)
+        case ReadRuntime(kind=kind, name=runtime):
+            return await cluster.get(kind, namespace, runtime, timeout=bound)
+        case ReadOther(kind=kind, name=other):
+            return await cluster.get(kind, namespace, other, timeout=bound)
+        case ReadCopy():
+            return await cluster.get(Kind.TRAINING_RUNTIME, namespace, name, timeout=bound)
+        case ReadTrainJob():
+            return await cluster.get(Kind.TRAIN_JOB, namespace, name, timeout=bound)
+        case ReadPods():
+            request = at(seen.start, "spec", "request")
+            selector = f"{LABEL_JOB}={request['job']},{LABEL_SUBMISSION}={request['submission']}"
+            return await cluster.select("Pod", namespace, timeout=bound, label_selector=selector)
+        case ReadWarnings():
+            uid = at(seen.train_job.obj, "metadata", "uid")
+            return await cluster.select(
+                "Event", namespace, timeout=bound, field_selector=f"involvedObject.uid={uid},type=Warning"
+            )
+        case CreateCopy(body=body):
+            return await cluster.create(Kind.TRAINING_RUNTIME, namespace, body, timeout=bound)
+        case CreateTrainJob(body=body, pause=pause):
+            await asyncio.sleep(pause)
+            return await cluster.create(Kind.TRAIN_JOB, namespace, body, timeout=bound)
+        case AdoptCopy(annotations=annotations, uid=uid, resource_version=version):
+            patch = {"metadata": {"uid": uid, "resourceVersion": version, "annotations": dict(annotations)}}
+            return await cluster.patch(Kind.TRAINING_RUNTIME, namespace, name, patch, timeout=bound)
+        case OwnCopy(owner=owner, uid=uid, resource_version=version):
+            patch = {"metadata": {"uid": uid, "resourceVersion": version, "ownerReferences": [owner]}}
+            return await cluster.patch(Kind.TRAINING_RUNTIME, namespace, name, patch, timeout=bound)
+        case SetSuspend(suspend=suspend, uid=uid):
+            patch = {"metadata": {"uid": uid}, "spec": {"suspend": suspend}}
+            return await cluster.patch(Kind.TRAIN_JOB, namespace, name, patch, timeout=bound)
+        case DeleteCopy(uid=uid, resource_version=version):
+            await cluster.delete(
+                Kind.TRAINING_RUNTIME, namespace, name, timeout=bound, uid=uid, resource_version=version
+            )
+            return None
+        case DeleteTrainJob(uid=uid):
+            await cluster.delete(Kind.TRAIN_JOB, namespace, name, timeout=bound, uid=uid)
+            return None
+        case Record(status=status):
+            patch = _status_patch(seen.start, status)
+            return await cluster.patch(
+                Kind.DISPATCH_START, namespace, meta["name"], patch, timeout=bound, subresource="status"
+            )
+    raise TypeError(f"unknown act {act!r}")
+
+
+def _status_patch(start: Object, status: Object) -> dict[str, Any]:
+    """Return the merge patch that makes the status exactly this one, if nobody has written the object since."""
+    gone: dict[str, Any] = dict.fromkeys((at(start, "status") or {}).keys() - status.keys())
+    meta = at(start, "metadata")
+    return {
+        "metadata": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
+        "status": {**gone, **status},
+    }

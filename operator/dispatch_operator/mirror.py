@@ -1,0 +1,170 @@
+"""The job's state, mirrored from the TrainJob, its JobSet and its pods (contract section 11)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dispatch_operator import times
+from dispatch_operator.conditions import FALSE, TRUE, UNKNOWN, Wanted
+from dispatch_operator.gate import closed_phase, is_open, wants_open
+from dispatch_operator.ours import phase_of
+from dispatch_operator.outcome import cause_of_failure
+from dispatch_operator.seen import Object, Seen, at, condition
+from dispatch_operator.status import compose, started_steps
+from dispatch_operator.vocabulary import Condition, ErrorClass, Phase
+
+QUIET_LIMIT = 30.0
+"""Seconds after which an open gate without a pod is explained by the TrainJob's newest warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """What the status should show of a started job."""
+
+    phase: Phase
+    conditions: tuple[Wanted, ...]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def status(self, seen: Seen, now: float) -> dict[str, Any]:
+        """Return the whole status."""
+        named = {want.type for want in self.conditions}
+        kept = [step for step in started_steps() if step.type not in named]
+        return compose(seen, self.phase, [*kept, *self.conditions], now, {**_restarts(seen), **self.extra})
+
+
+def has_ended(train_job: object) -> bool:
+    """Tell whether a TrainJob is Complete or Failed."""
+    return any(condition(train_job, kind).get("status") == TRUE for kind in ("Complete", "Failed"))
+
+
+def unchanged(seen: Seen) -> Mirrored:
+    """Return what is recorded, for an end that nothing changes any more."""
+    phase = phase_of(seen.start) or Phase.LOST
+    held = [entry for entry in at(seen.start, "status", "conditions") or () if entry.get("type") in set(Condition)]
+    return Mirrored(
+        phase,
+        tuple(
+            Wanted(Condition(entry["type"]), entry["status"], entry["reason"], entry.get("message", "")) for entry in held
+        ),
+    )
+
+
+def succeeded(seen: Seen) -> Mirrored:
+    """Return the end of a job that did what it was asked for."""
+    message = _short(condition(seen.train_job.obj, "Complete").get("message")) or "the job completed"
+    return Mirrored(
+        Phase.SUCCEEDED,
+        (
+            Wanted(Condition.SUCCEEDED, TRUE, "Succeeded", message),
+            Wanted(Condition.READY, TRUE, "Succeeded", message),
+        ),
+        {"outcome": {"state": "Succeeded", "message": message}},
+    )
+
+
+def failed(seen: Seen) -> Mirrored:
+    """Return the end of a job that failed, with its cause."""
+    cause = cause_of_failure(condition(seen.train_job.obj, "Failed"), seen.pods or ())
+    outcome: dict[str, Any] = {"state": "Failed", "cause": cause.reason, "message": cause.message}
+    if cause.exit_code is not None:
+        outcome["exitCode"] = cause.exit_code
+    return _ended_badly(Phase.FAILED, cause.reason, cause.message or "the job failed", outcome)
+
+
+def lost(seen: Seen) -> Mirrored:
+    """Return the end of a job whose TrainJob vanished: it is not created again."""
+    name = at(seen.start, "status", "reference", "name")
+    message = f"TrainJob {name} vanished after it was started; it is not created again: submit under another number"
+    return _ended_badly(Phase.LOST, "Lost", message, {"state": "Lost", "cause": "Lost", "message": message})
+
+
+def _ended_badly(phase: Phase, reason: str, message: str, outcome: Mapping[str, Any]) -> Mirrored:
+    return Mirrored(
+        phase,
+        (
+            Wanted(Condition.SUCCEEDED, FALSE, reason, message),
+            Wanted(Condition.READY, FALSE, reason, message),
+            Wanted(Condition.STALLED, TRUE, reason, message),
+        ),
+        {"outcome": outcome},
+    )
+
+
+def copy_altered(seen: Seen, problem: str, *, unread: bool) -> Mirrored:
+    """Return the state of a gated job whose copy is not what was submitted, or can't be seen."""
+    error_class = ErrorClass.UNREACHABLE if unread else ErrorClass.REJECTED
+    reason = error_class.value
+    wanted = [
+        Wanted(Condition.READY, FALSE, reason, problem),
+        Wanted(Condition.SUCCEEDED, UNKNOWN, reason, problem),
+        Wanted(Condition.RECONCILING, TRUE, reason, problem),
+    ]
+    if not unread:
+        wanted.append(Wanted(Condition.RUNTIME_COPIED, FALSE, reason, problem))
+    return Mirrored(closed_phase(seen), tuple(wanted))
+
+
+def gate_stuck(seen: Seen, problem: str) -> Mirrored:
+    """Return the state while the gate could not be moved; it is tried again."""
+    moving = "Opening" if wants_open(seen) else "Closing"
+    phase, message = _phase(seen)
+    return Mirrored(
+        phase,
+        (
+            Wanted(Condition.SUCCEEDED, UNKNOWN, phase, message),
+            Wanted(Condition.READY, TRUE, "Started", message),
+            Wanted(Condition.RECONCILING, TRUE, moving, f"will be tried again: {problem}"),
+        ),
+    )
+
+
+def going_on(seen: Seen) -> Mirrored:
+    """Return the state of a job that has not ended."""
+    phase, message = _phase(seen)
+    return Mirrored(
+        phase,
+        (Wanted(Condition.SUCCEEDED, UNKNOWN, phase, message), Wanted(Condition.READY, TRUE, "Started", message)),
+    )
+
+
+def _phase(seen: Seen) -> tuple[Phase, str]:
+    if not is_open(seen):
+        phase = closed_phase(seen)
+        return phase, f"the start gate is {'held' if phase is Phase.HELD else 'closed'}; set spec.gate to Open to run"
+    jobs = _jobs(seen)
+    if any(job.get("ready") for job in jobs):
+        return Phase.RUNNING, "the job's pods run"
+    if any(job.get("active") for job in jobs):
+        return Phase.QUEUED, "the gate is open; the job's pods are starting"
+    return Phase.QUEUED, "the gate is open; no pod of the job exists yet" + _newest_warning(seen.warnings or ())
+
+
+def _newest_warning(events: Iterable[Object]) -> str:
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    if not warnings:
+        return ""
+    newest = max(warnings, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    return f"; the TrainJob's newest warning: {newest.get('reason')}: {_short(newest.get('message'))}"
+
+
+def quiet_for(seen: Seen, now: float) -> float | None:
+    """Return for how many seconds the gate has been open without a JobSet or a pod; None when there is one."""
+    if not is_open(seen) or any(job.get("active") or job.get("ready") for job in _jobs(seen)):
+        return None
+    opened = times.read(condition(seen.train_job.obj, "Suspended").get("lastTransitionTime"))
+    recorded = times.read(at(seen.start, "metadata", "creationTimestamp"))
+    since = opened if opened is not None else recorded
+    return max(0.0, now - since) if since is not None else 0.0
+
+
+def _jobs(seen: Seen) -> list[Object]:
+    return [job for job in at(seen.train_job.obj, "status", "jobsStatus") or () if isinstance(job, Mapping)]
+
+
+def _restarts(seen: Seen) -> dict[str, int]:
+    restarts = at(seen.job_set, "status", "restarts")
+    return {"restarts": restarts} if isinstance(restarts, int) and restarts > 0 else {}
+
+
+def _short(text: object) -> str:
+    return " ".join(str(text or "").split())[:1024]

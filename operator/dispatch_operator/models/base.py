@@ -1,0 +1,29 @@
+"""What every model has in common: strict types, camelCase keys, unknown keys ignored, no change after reading."""
+
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Strict
+from pydantic.alias_generators import to_camel
+
+Item = TypeVar("Item")
+
+# Pydantic's strict mode would refuse JSON's list as a tuple; the items stay strict.
+Items = Annotated[tuple[Item, ...], Strict(strict=False)]
+# The same for a word of a StrEnum; only a string can equal one.
+Word = Annotated[Item, Strict(strict=False)]
+
+
+class Model(BaseModel):
+    """A part of an object as the API server stores it.
+
+    A boolean, a string or a float is never an integer, and a number is never a string (contract section 2). Keys that
+    are not declared are ignored, as the API server prunes them.
+    """
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, alias_generator=to_camel)
+
+
+class ClosedModel(Model):
+    """A part in which an unknown key is an error, because ignoring it would run something else than was asked."""
+
+    model_config = ConfigDict(extra="forbid")

@@ -1,0 +1,162 @@
+"""Reading a JSON value into a model, with every fault at once and a usable model even then."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, Generic, TypeVar, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from dispatch_operator.models.base import Model
+from dispatch_operator.quoting import escaped, quote, shortened
+
+M = TypeVar("M", bound=Model)
+Path = tuple[str | int, ...]
+
+_LONGEST_KEY = 60
+
+_WANTED = {
+    "int_type": "an integer",
+    "string_type": "a string",
+    "tuple_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A value of a wrong type, a missing one that is required, or a key that may not be there."""
+
+    path: Path
+    text: str
+    """What is wrong and what is allowed, without the path."""
+
+    def __str__(self) -> str:
+        return f"{dotted(self.path)} {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[M]):
+    """A model and what was wrong with the JSON value that it was read from.
+
+    Whatever could not be read is replaced in ``value`` by the field's default or its first documented example. These
+    are right by themselves, so that a check of ``value`` reports everything else that is wrong, and nothing twice.
+    """
+
+    value: M
+    faults: tuple[Fault, ...]
+
+
+class InvalidObject(Exception):  # noqa: N818 - the object is invalid, not the operator
+    """An object that the API server would not have stored: what it means can't be known."""
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        super().__init__("; ".join(str(fault) for fault in faults))
+        self.faults = faults
+
+
+def parse(model: type[M], raw: object) -> M:
+    """Read a JSON value, null being absent (contract section 2).
+
+    Raises:
+        InvalidObject: with every fault at once.
+    """
+    try:
+        return model.model_validate(without_nulls(raw))
+    except ValidationError as error:
+        faults = tuple(_fault(detail) for detail in error.errors(include_url=False))
+    raise InvalidObject(faults)
+
+
+def read(model: type[M], raw: Mapping[str, Any]) -> Reading[M]:
+    """Read a JSON object that may have any number of faults; each field has a default or a documented example."""
+    try:
+        return Reading(parse(model, raw), ())
+    except InvalidObject as error:
+        faults = error.faults
+    mended = without_nulls(raw)
+    for fault in faults:
+        mended = _mended(model, mended, fault.path)
+    return Reading(model.model_validate(mended), faults)
+
+
+def without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a JSON value without the nulls of its mappings; a null in a list stays, where it is a wrong type.
+
+    An unpaired surrogate in a key, which pydantic can't carry, is written as its escape: no such key is ever right.
+    """
+    if isinstance(value, Mapping):
+        return {
+            str(key).encode("utf-8", "backslashreplace").decode(): without_nulls(item)
+            for key, item in value.items()
+            if item is not None
+        }
+    if isinstance(value, list | tuple):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+def dotted(path: Path) -> str:
+    """Return a path as ``spec.command[1]``; a key that is no plain word is written in brackets."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step.isidentifier() and step.isascii() and len(step) <= _LONGEST_KEY:
+            text += f".{step}" if text else step
+        else:
+            text += f"[{escaped(shortened(step, _LONGEST_KEY))}]"
+    return text
+
+
+def _fault(detail: ErrorDetails) -> Fault:
+    return Fault(tuple(detail["loc"]), _text(detail))
+
+
+def _text(detail: ErrorDetails) -> str:
+    kind = detail["type"]
+    if kind == "missing":
+        return "is required"
+    if kind == "extra_forbidden":
+        return "is not a known key"
+    if kind in _WANTED:
+        return f"must be {_WANTED[kind]}, not {quote(detail['input'])}"
+    if kind == "value_error":
+        return f"{detail['ctx']['error']}, not {quote(detail['input'])}"
+    wanted = detail["msg"].removeprefix("Input should ").removeprefix("String should ")
+    return f"should {wanted}, not {quote(detail['input'])}"
+
+
+def _mended(model: type[Model], raw: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """Return ``raw`` with something right in the place of what ``path`` leads to."""
+    key, rest = str(path[0]), path[1:]
+    others = {name: value for name, value in raw.items() if name != key}
+    field = _fields(model).get(key)
+    if field is None:
+        return {**others, key: {}} if model.model_config.get("extra") == "allow" else others
+    inner = _model_in(field.annotation)
+    if rest and inner is not None:
+        return {**others, key: _mended(inner, raw[key], rest)}
+    if rest and field.examples:
+        return {**others, key: _with_element(raw[key], rest[0], field.examples[0])}
+    return {**others, key: without_nulls(field.examples[0])} if field.examples else others
+
+
+def _with_element(container: Any, step: str | int, example: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(container, Mapping):
+        return {**container, step: next(iter(example.values()))}
+    return [example[0] if index == step else item for index, item in enumerate(container)]
+
+
+def _fields(model: type[Model]) -> Mapping[str, FieldInfo]:
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _model_in(annotation: object) -> type[Model] | None:
+    candidates: Sequence[object] = get_args(annotation) if get_origin(annotation) is UnionType else (annotation,)
+    models = [one for one in candidates if isinstance(one, type) and issubclass(one, Model)]
+    return models[0] if models else None

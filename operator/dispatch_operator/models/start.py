@@ -1,0 +1,184 @@
+"""DispatchStart: one StartRequest, and what became of it (contract sections 2, 3 and 11)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from dispatch_operator.models.base import ClosedModel, Items, Model, Word
+from dispatch_operator.models.reading import Fault, read
+from dispatch_operator.vocabulary import Gate, Retry, RuntimeKind
+
+IMAGE = "dispatch/Image"
+RUNTIME_REF = "kubeflow/RuntimeRef"
+SHARED_CHECKPOINT = "dispatch/SharedCheckpoint"
+
+
+class Image(ClosedModel):
+    """The extension dispatch/Image."""
+
+    ref: str = Field(default_factory=str, examples=["registry.example/llama:1"])
+
+
+class RuntimeRef(ClosedModel):
+    """The extension kubeflow/RuntimeRef: the Trainer runtime that the job runs on a copy of."""
+
+    kind: str = Field(default=RuntimeKind.CLUSTER_TRAINING_RUNTIME.value)
+    name: str = Field(default_factory=str, examples=["torch-dispatch"])
+
+
+class Extensions(Model):
+    """The extensions of a JobSpec: three that Kubeflow knows, and any other, which is refused."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, dict[str, Any]]
+
+    image: Image | None = Field(default=None, alias=IMAGE, examples=[{"ref": "registry.example/llama:1"}])
+    runtime_ref: RuntimeRef | None = Field(default=None, alias=RUNTIME_REF, examples=[{"name": "torch-dispatch"}])
+    shared_checkpoint: dict[str, Any] | None = Field(default=None, alias=SHARED_CHECKPOINT)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The names of those that Kubeflow can't honour, sorted."""
+        return tuple(sorted(self.__pydantic_extra__))
+
+
+class JobSpec(Model):
+    """What to run, where, and how large."""
+
+    command: Items[str] = Field(
+        default_factory=tuple,
+        examples=[["python", "train.py"]],
+        description="The program and its arguments, at most 124. They reach the process byte for byte.",
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict,
+        examples=[{"SEED": "7"}],
+        description="Environment variables, at most 122 (121 with workDir). Values reach the process byte for byte.",
+    )
+    work_dir: str = Field(
+        default_factory=str,
+        description="The directory that the command starts in; when it can't be entered the job exits with 125.",
+    )
+    nodes: int = Field(
+        default_factory=int,
+        examples=[1],
+        description="How many pods run the command side by side, 1 to 100,000.",
+    )
+    gpus_per_node: int = Field(default=0, description="GPUs of each pod, in the backend's gpuResource.")
+    procs_per_node: int = Field(
+        default=0,
+        description="Processes of each pod, for a runtime with the torch policy; 0 leaves it to the runtime.",
+    )
+    time_limit: str = Field(
+        default_factory=str,
+        description='How long the job may run once its gate is open, as a Go duration such as 1h30m; none when "0".',
+    )
+    name: str = Field(default_factory=str, description="A name for people. It changes nothing.")
+    checkpoint: str = Field(
+        default_factory=str,
+        description="Where the job keeps its checkpoints: an absolute path or s3://bucket/prefix. It changes nothing.",
+    )
+    recovery: dict[str, Any] = Field(
+        default_factory=dict,
+        description="How the supervisor recovers the job. It changes nothing here.",
+    )
+    extensions: Extensions = Field(
+        default_factory=Extensions,
+        description=(
+            'Extensions by "<namespace>/<name>". dispatch/Image {ref} and kubeflow/RuntimeRef {kind, name} are '
+            "required, dispatch/SharedCheckpoint is accepted, and any other is refused with ErrUnsupported."
+        ),
+        examples=[{IMAGE: {"ref": "registry.example/llama:1"}, RUNTIME_REF: {"name": "torch-dispatch"}}],
+    )
+
+
+class StartRequest(Model):
+    """One submission of one job, as the supervisor states it for every kind of backend alike."""
+
+    job: str = Field(
+        examples=["01J9ZQ4V8Y3N5T7R2C6W1X0ABK"],
+        description="The job: a ULID of 26 characters in upper-case Crockford base32.",
+    )
+    generation: int = Field(
+        default=0,
+        description="The job's generation, 0 to 18,000,000; the epoch of a process begins with it.",
+    )
+    submission: int = Field(
+        examples=[1],
+        description="The submission, 1 to 999,999. The TrainJob is named after job and submission.",
+    )
+    attempt: int = Field(default=0, description="How often this submission was tried before.")
+    native: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Restart and requeue wishes for schedulers that have them. They change nothing here.",
+    )
+    spec: JobSpec = Field(
+        examples=[
+            {
+                "command": ["python", "train.py"],
+                "nodes": 1,
+                "extensions": {IMAGE: {"ref": "registry.example/llama:1"}, RUNTIME_REF: {"name": "torch-dispatch"}},
+            },
+        ],
+        description="What to run, where, and how large.",
+    )
+
+
+class StartSpec(Model):
+    """What to start, on which backend, and what to do with its gate."""
+
+    backend: str = Field(
+        default="default",
+        description="The DispatchBackend of this namespace that the job is started on. It can't be changed.",
+    )
+    gate: Word[Gate] = Field(
+        default=Gate.CLOSED,
+        description=(
+            "Closed starts the job without running it, Open lets it run, Held stops it again until the next Open. "
+            "It can't go back to Closed."
+        ),
+    )
+    retry: Word[Retry] = Field(
+        default=Retry.ON_CHANGE,
+        description="OnChange looks at some refusals again when what they rest on changes; Never makes each one final.",
+    )
+    request: StartRequest = Field(
+        examples=[
+            {
+                "job": "01J9ZQ4V8Y3N5T7R2C6W1X0ABK",
+                "submission": 1,
+                "spec": {
+                    "command": ["python", "train.py"],
+                    "nodes": 1,
+                    "extensions": {IMAGE: {"ref": "registry.example/llama:1"}, RUNTIME_REF: {"name": "torch-dispatch"}},
+                },
+            },
+        ],
+        description="The StartRequest. It can't be changed; another submission is another DispatchStart.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StartReading:
+    """The spec of a DispatchStart as far as it could be read, and the faults of the rest."""
+
+    spec: StartSpec
+    faults: tuple[Fault, ...]
+
+    @property
+    def request(self) -> StartRequest:
+        """The request, with something right in the place of what could not be read."""
+        return self.spec.request
+
+    def is_faulty(self, *path: str) -> bool:
+        """Whether what ``path`` leads to from ``spec``, or something that it is in, could not be read."""
+        return any(path[: len(fault.path)] == fault.path for fault in self.faults)
+
+
+def read_start(raw: Mapping[str, Any]) -> StartReading:
+    """Read the spec of a DispatchStart; a missing or wrong one has a faulty request."""
+    spec = raw.get("spec")
+    reading = read(StartSpec, spec if isinstance(spec, Mapping) else {})
+    return StartReading(reading.value, reading.faults)

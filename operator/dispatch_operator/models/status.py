@@ -1,0 +1,104 @@
+"""Status of a DispatchStart: what became of the request (contract section 11)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from dispatch_operator.models.base import Items, Model, Word
+from dispatch_operator.vocabulary import ErrorClass, Phase
+
+UNSEEN = -1
+"""The default of observedGeneration, by which kstatus knows an object that nobody has looked at yet."""
+
+Text = Annotated[str, Field(max_length=32_768)]
+
+
+class ObjectReference(Model):
+    """An object by name and UID."""
+
+    name: str = Field(description="The object's name; the TrainJob's is written <namespace>/<name>.")
+    uid: str = Field(description="The object's UID.")
+
+
+class Source(Model):
+    """The runtime that the copy was made of."""
+
+    kind: str = Field(description="ClusterTrainingRuntime or TrainingRuntime.")
+    name: str = Field(description="The runtime's name.")
+    uid: str = Field(description="The runtime's UID.")
+    generation: int = Field(description="The runtime's generation when it was copied.")
+
+
+class Outcome(Model):
+    """How the job ended."""
+
+    state: str = Field(description="Succeeded, Failed or Lost.")
+    cause: str | None = Field(
+        default=None,
+        description="Why it did not succeed, in one word such as OOMKilled, Evicted or WorkDirMissing.",
+    )
+    exit_code: int | None = Field(default=None, description="The exit code of the process that ended the job.")
+    message: Text | None = Field(default=None, description="What is known of the cause, in a sentence.")
+
+
+class ConditionState(Model):
+    """One aspect of the object's state, in the form that kubectl wait and kstatus read."""
+
+    type: Annotated[str, Field(min_length=1, max_length=316)] = Field(
+        description=(
+            "RequestValid, RuntimeCopied, TrainJobCreated, OwnerSet, ReadBack and WorkloadGated are the steps of the "
+            "Start, Started all of them together. Succeeded is the job's end, Ready both. Reconciling and Stalled "
+            "say whether something more will happen."
+        ),
+    )
+    status: Literal["True", "False", "Unknown"] = Field(description="True, False, or Unknown while it goes on.")
+    observed_generation: int = Field(description="The metadata.generation that the condition was set for.")
+    last_transition_time: str = Field(
+        description="When status last changed.",
+        json_schema_extra={"format": "date-time"},
+    )
+    reason: Annotated[str, Field(min_length=1, max_length=1_024)] = Field(
+        description="One word: of a refusal the error class, " + ", ".join(ErrorClass) + ".",
+    )
+    message: Text = Field(description="Details for a person; of a refusal every problem.")
+
+
+class StartStatus(Model):
+    """What became of the request, as the operator last saw it."""
+
+    phase: Word[Phase] | None = Field(default=None, description="Where it is, in one word.")
+    observed_generation: int | None = Field(
+        default=None,
+        description="The metadata.generation that this status is about; -1 before the operator's first look.",
+    )
+    reference: ObjectReference | None = Field(
+        default=None,
+        description="The TrainJob that was created, also after it was deleted.",
+    )
+    copied: ObjectReference | None = Field(
+        default=None,
+        alias="copy",
+        description="The TrainingRuntime that the TrainJob runs on.",
+    )
+    source: Source | None = Field(default=None, description="The runtime that was copied.")
+    outcome: Outcome | None = Field(default=None, description="How the job ended; absent until it has.")
+    restarts: int | None = Field(default=None, description="How often the JobSet restarted the job.")
+    conditions: Items[ConditionState] = Field(
+        default_factory=tuple,
+        description="The steps of the Start, the job's end, and what is still to be expected.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )
+
+
+class BackendStatus(Model):
+    """What is known of the backend."""
+
+    observed_generation: int | None = Field(
+        default=None,
+        description="The metadata.generation that this status is about; -1 before the operator's first look.",
+    )
+    conditions: Items[ConditionState] = Field(
+        default_factory=tuple,
+        description="The backend's conditions.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )

@@ -1,0 +1,96 @@
+"""Whose an object is, and whether it is on its way out (contract section 4, "Ours", and section 13)."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from dispatch_operator.acts import ReadOther
+from dispatch_operator.seen import Seen, at, condition
+from dispatch_operator.vocabulary import (
+    ANNOTATION_START,
+    ANNOTATION_START_UID,
+    LABEL_JOB,
+    LABEL_PROBE,
+    LABEL_SUBMISSION,
+    Condition,
+    Kind,
+    Phase,
+)
+
+Object = Mapping[str, Any]
+
+
+class Claim(Enum):
+    """Whose a copy or TrainJob of our name is."""
+
+    OURS = "carries this DispatchStart's UID"
+    LEFTOVER = "its DispatchStart is gone or ended for good"
+    FOREIGN = "belongs to another"
+
+
+def start_uid(obj: Object) -> str | None:
+    """Return the UID of the DispatchStart that an object was made for, if one is named."""
+    uid = at(obj, "metadata", "annotations", ANNOTATION_START_UID)
+    return uid if isinstance(uid, str) and uid else None
+
+
+def made_for(obj: object, start: Object) -> bool:
+    """Tell whether a copy or TrainJob carries the UID of this DispatchStart."""
+    return isinstance(obj, Mapping) and start_uid(obj) == at(start, "metadata", "uid")
+
+
+def uid_of(obj: object) -> str:
+    """Return an object's UID, or "" when it has none."""
+    return at(obj, "metadata", "uid") or ""
+
+
+def is_going(obj: object) -> bool:
+    """Tell whether an object is being deleted."""
+    return at(obj, "metadata", "deletionTimestamp") is not None
+
+
+def owners(obj: object) -> tuple[Object, ...]:
+    """Return an object's owner references."""
+    return tuple(at(obj, "metadata", "ownerReferences") or ())
+
+
+def claim_on_train_job(seen: Seen) -> Claim | ReadOther:
+    """Judge the TrainJob found under our name, or say which object must be read first."""
+    job = seen.train_job.obj or {}
+    labels = at(job, "metadata", "labels") or {}
+    request = at(seen.start, "spec", "request")
+    ours = {LABEL_JOB: at(request, "job"), LABEL_SUBMISSION: str(at(request, "submission"))}
+    if made_for(job, seen.start):
+        return Claim.OURS if all(labels.get(key) == value for key, value in ours.items()) else Claim.FOREIGN
+    return _claim_of_another(seen, job, (Phase.REFUSED, Phase.STOPPING, Phase.LOST))
+
+
+def claim_on_copy(seen: Seen) -> Claim | ReadOther:
+    """Judge the unowned copy found under our name, or say which object must be read first."""
+    copy = seen.copy.obj or {}
+    if made_for(copy, seen.start):
+        return Claim.OURS
+    return _claim_of_another(seen, copy, (Phase.REFUSED, Phase.STOPPING))
+
+
+def _claim_of_another(seen: Seen, obj: Object, ended: tuple[Phase, ...]) -> Claim | ReadOther:
+    name, uid = at(obj, "metadata", "annotations", ANNOTATION_START), start_uid(obj)
+    if not name or not uid:
+        return Claim.FOREIGN
+    kind = Kind.DISPATCH_BACKEND if at(obj, "metadata", "labels", LABEL_PROBE) else Kind.DISPATCH_START
+    if not seen.other.live:
+        return ReadOther(kind, name)
+    if seen.other.obj is None or uid_of(seen.other.obj) != uid:
+        return Claim.LEFTOVER
+    return Claim.LEFTOVER if kind == Kind.DISPATCH_START and phase_of(seen.other.obj) in ended else Claim.FOREIGN
+
+
+def phase_of(start: object) -> Phase | None:
+    """Return the recorded phase of a DispatchStart; None before the first look, or when it is no phase."""
+    phase = at(start, "status", "phase")
+    return Phase(phase) if phase in set(Phase) else None
+
+
+def has_started(start: object) -> bool:
+    """Tell whether Started has been recorded: steps 5 to 9 are then never made again (section 4, rule 3)."""
+    return condition(start, Condition.STARTED).get("status") == "True"

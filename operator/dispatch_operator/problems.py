@@ -1,0 +1,41 @@
+"""A refusal: one or more problems, each with its class and the field, extension or rule it concerns."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dispatch_operator.vocabulary import ErrorClass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong (contract sections 3, 7 and 14)."""
+
+    error_class: ErrorClass
+    name: str
+    """A field of section 3, an extension, a rule id of section 7, or the word ``state``."""
+    text: str
+    """What is wrong, with the value and what is allowed; never ends with a full stop."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}"
+
+
+def class_of(problems: Sequence[Problem]) -> ErrorClass:
+    """Return the class of a whole refusal: ErrInvalid when any problem is (contract section 4, step 4)."""
+    classes = [problem.error_class for problem in problems]
+    return ErrorClass.INVALID if ErrorClass.INVALID in classes else classes[0]
+
+
+def summary(problems: Iterable[Problem], limit: int = 32_768) -> str:
+    """Join problems to one message of at most ``limit`` characters, whole problems only (contract section 11)."""
+    message = ""
+    waiting = list(problems)
+    while waiting:
+        longer = f"{message}; {waiting[0]}" if message else str(waiting[0])
+        rest = len(waiting) - 1
+        note = f"; and {rest} more" if rest else ""
+        if len(longer) + len(note) > limit:
+            return f"{message}; and {len(waiting)} more" if message else f"{len(waiting)} problems, too long to show"
+        message = longer
+        del waiting[0]
+    return message

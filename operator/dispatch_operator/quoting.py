@@ -1,0 +1,44 @@
+"""How a value of a user is shown in a message: short, unambiguous, on one line."""
+
+LONGEST_QUOTE = 60
+LONGEST_NAME = 120
+
+
+def escaped(text: str) -> str:
+    """Return ``text`` with every control, format and unpaired surrogate character as a backslash escape.
+
+    What is left can be printed by any terminal and written to any log without breaking its line.
+    """
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return at most ``limit`` characters of ``text``, saying how many there are when some are left out."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+
+
+def name(text: str) -> str:
+    """Return the key of a request, such as an extension's, as the name of a problem."""
+    return escaped(shortened(text, LONGEST_NAME))
+
+
+def quote(value: object) -> str:
+    """Return a JSON value as a message shows it: at most about 60 characters of it, escaped, strings in quotes."""
+    if isinstance(value, str):
+        shown = value[:LONGEST_QUOTE].replace("\\", "\\\\").replace('"', '\\"')
+        rest = f" ({len(value)} characters)" if len(value) > LONGEST_QUOTE else ""
+        return f'"{escaped(shown)}{"…" if rest else ""}"{rest}'
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return _number(value)
+    return "a list" if isinstance(value, list | tuple) else "an object"
+
+
+def _number(value: float) -> str:
+    try:
+        return shortened(str(value), LONGEST_QUOTE)
+    except ValueError:  # Python refuses to write out integers of more than 4,300 digits.
+        return "a number of thousands of digits"

@@ -1,0 +1,37 @@
+"""The environment of the job's process: the request's variables, then dispatch's own (contract section 6)."""
+
+from typing import Any
+
+from dispatch_operator.models import StartRequest
+from dispatch_operator.render.verbatim import verbatim
+
+RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
+_SUBMISSIONS_OF_A_GENERATION = 10**6
+
+
+def environment(request: StartRequest) -> list[dict[str, Any]]:
+    """Return the entries of ``spec.trainer.env``; an empty value is left out, as Kueue's later update drops it."""
+    values = [_value(name, verbatim(value)) for name, value in sorted(request.spec.env.items())]
+    own = [
+        _value("DISPATCH_JOB_ID", request.job),
+        _value("DISPATCH_SUBMISSION", str(request.submission)),
+        _value("DISPATCH_ATTEMPT", str(request.attempt)),
+        _value("DISPATCH_K8S_EPOCH_PREFIX", str(epoch_prefix(request))),
+        _field("DISPATCH_K8S_RESTART", f"metadata.labels['{RESTART_LABEL}']"),
+        _field("DISPATCH_K8S_POD_UID", "metadata.uid"),
+    ]
+    work_dir = request.spec.work_dir
+    return values + own + ([_value("DISPATCH_K8S_WORKDIR", verbatim(work_dir))] if work_dir else [])
+
+
+def epoch_prefix(request: StartRequest) -> int:
+    """Return G × 10^6 + N, which the prologue completes with the restart to the epoch."""
+    return request.generation * _SUBMISSIONS_OF_A_GENERATION + request.submission
+
+
+def _value(name: str, value: str) -> dict[str, Any]:
+    return {"name": name, "value": value} if value else {"name": name}
+
+
+def _field(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}

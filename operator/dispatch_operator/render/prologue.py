@@ -1,0 +1,12 @@
+"""The constant text that stands between ``/bin/sh -c`` and the job's command (contract section 6)."""
+
+from functools import cache
+from importlib import resources
+
+ARGV0 = "dispatch-prologue"
+
+
+@cache
+def prologue() -> str:
+    """Return the text of ``prologue.sh``, part of this package."""
+    return (resources.files(__package__) / "prologue.sh").read_text(encoding="ascii")

@@ -1,0 +1,28 @@
+"""What of a DispatchStart is needed before, and whatever, its request is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dispatch_operator.models import read_start
+from dispatch_operator.vocabulary import Gate, Retry
+
+
+@dataclass(frozen=True, slots=True)
+class StartFrame:
+    """The backend to start on, what the user wants of the gate, and whether refusals are final."""
+
+    backend: str
+    """Empty, which no object is called, when it could not be read."""
+    gate: Gate
+    retry: Retry
+
+
+def start_frame(start: Mapping[str, Any]) -> StartFrame:
+    """Read the frame of an object, even of one that the CRD would refuse: its gate is then closed."""
+    reading = read_start(start)
+    return StartFrame(
+        backend="" if reading.is_faulty("backend") else reading.spec.backend,
+        gate=reading.spec.gate,
+        retry=reading.spec.retry,
+    )

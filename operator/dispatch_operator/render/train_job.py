@@ -1,0 +1,77 @@
+"""The TrainJob that a Start creates (contract sections 3, 5 and 6)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dispatch_operator import duration
+from dispatch_operator.models import Backend, JobSpec
+from dispatch_operator.render.environment import environment
+from dispatch_operator.render.identity import Identity
+from dispatch_operator.render.prologue import ARGV0, prologue
+from dispatch_operator.render.runtime_patch import runtime_patch
+from dispatch_operator.render.verbatim import verbatim
+from dispatch_operator.vocabulary import (
+    ANNOTATION_GATED_BY,
+    LABEL_QUEUE,
+    START_GATE,
+    TRAINER_API_VERSION,
+    TRAINER_GROUP,
+    Kind,
+)
+
+
+def train_job(identity: Identity, image: str, backend: Backend, runtime_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of the create, for a request and a runtime without problems.
+
+    No explicit zero value stands in it: Kueue's later update would drop it, Trainer's immutability rule would refuse
+    that update, and the job would hold its quota and never start.
+    """
+    references = identity.owner_references()
+    return {
+        "apiVersion": TRAINER_API_VERSION,
+        "kind": str(Kind.TRAIN_JOB),
+        "metadata": {**_gated(identity.metadata(), backend), **({"ownerReferences": references} if references else {})},
+        "spec": {
+            "runtimeRef": {
+                "apiGroup": TRAINER_GROUP,
+                "kind": str(Kind.TRAINING_RUNTIME),
+                "name": identity.name,
+            },
+            "trainer": _trainer(identity, image, backend),
+            "runtimePatches": [runtime_patch(identity, runtime_spec)],
+            **_deadline(identity.request.spec),
+            **({} if backend.spec.kueue else {"suspend": True}),
+        },
+    }
+
+
+def _gated(metadata: dict[str, Any], backend: Backend) -> dict[str, Any]:
+    """Return the metadata with Kueue's queue and gate, in Kueue mode."""
+    kueue = backend.spec.kueue
+    if kueue is None:
+        return metadata
+    return {
+        **metadata,
+        "labels": {**metadata["labels"], LABEL_QUEUE: kueue.queue},
+        "annotations": {**metadata["annotations"], ANNOTATION_GATED_BY: START_GATE},
+    }
+
+
+def _trainer(identity: Identity, image: str, backend: Backend) -> dict[str, Any]:
+    spec = identity.request.spec
+    trainer: dict[str, Any] = {
+        "image": image,
+        "numNodes": spec.nodes,
+        "command": ["/bin/sh", "-c", prologue(), ARGV0, *(verbatim(item) for item in spec.command)],
+        "env": environment(identity.request),
+    }
+    if spec.procs_per_node:
+        trainer["numProcPerNode"] = spec.procs_per_node
+    if spec.gpus_per_node:
+        trainer["resourcesPerNode"] = {"limits": {backend.spec.gpu_resource: spec.gpus_per_node}}
+    return trainer
+
+
+def _deadline(spec: JobSpec) -> dict[str, Any]:
+    seconds = duration.whole_seconds(spec.time_limit) if spec.time_limit else 0
+    return {"activeDeadlineSeconds": seconds} if seconds else {}

@@ -1,0 +1,12 @@
+"""Text that reaches the job's process byte for byte through Kubernetes' expansion (contract section 3)."""
+
+import re
+
+# Before any of these Kubernetes would take the dollar for its own. A non-ASCII character it would cut in pieces:
+# https://github.com/kubernetes/kubernetes/issues/136323
+_TAKEN = re.compile(r"\$(?=[$(]|[^\x00-\x7f])")
+
+
+def verbatim(text: str) -> str:
+    """Return what to write in a command or an environment variable so that the process receives ``text``."""
+    return _TAKEN.sub("$$", text)

@@ -1,0 +1,85 @@
+"""What one look knows: facts gathered so far, and how sure they are. Pure values; nothing here outlives its look."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from dispatch_operator.acts import Act
+from dispatch_operator.errors import ApiError
+
+Object = Mapping[str, Any]
+
+
+class Source(IntEnum):
+    """Where a fact comes from; only READ may carry a verdict (contract section 4, rule 1)."""
+
+    CACHE = 0
+    """A watch said so, some time ago: enough to start a create or to read, never for a verdict."""
+    WRITE = 1
+    """A write of this look returned it."""
+    READ = 2
+    """A live read of this look returned it, or its absence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One object as this look knows it; ``obj`` is None when absent."""
+
+    obj: Object | None = None
+    source: Source = Source.CACHE
+
+    @property
+    def live(self) -> bool:
+        """True when the API server itself said so in this look."""
+        return self.source is not Source.CACHE
+
+    @property
+    def absent(self) -> bool:
+        """True when a live read found nothing."""
+        return self.obj is None and self.live
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The facts of one look at one DispatchStart."""
+
+    start: Object
+    backend: Sight = Sight()
+    runtime: Sight = Sight()
+    copy: Sight = Sight()
+    train_job: Sight = Sight()
+    other: Sight = Sight()
+    """The object that another's copy or TrainJob names as its start."""
+    job_set: Object | None = None
+    """Cached only: it decides nothing, it is mirrored."""
+    pods: tuple[Object, ...] | None = None
+    warnings: tuple[Object, ...] | None = None
+    failures: Mapping[type[Act], ApiError] = field(default_factory=dict)
+    """The last failure of each kind of act; a success of the same kind takes it away."""
+    first_create: float | None = None
+    """When this look first tried to create the TrainJob, in seconds since the epoch."""
+
+    def failure(self, act: type[Act]) -> ApiError | None:
+        """Return how the last try of this kind of act failed, if it did."""
+        return self.failures.get(act)
+
+
+
+def at(obj: object, *path: str | int) -> Any:  # noqa: ANN401 - what lies there has any type.
+    """Return what lies at a path of a JSON value, or None where any part of it is missing."""
+    for part in path:
+        if isinstance(obj, Mapping) and isinstance(part, str):
+            obj = obj.get(part)
+        elif isinstance(obj, list) and isinstance(part, int) and -len(obj) <= part < len(obj):
+            obj = obj[part]
+        else:
+            return None
+    return obj
+
+
+def condition(obj: object, kind: str) -> Mapping[str, Any]:
+    """Return a condition of an object's status by its type; empty when it has none such."""
+    conditions = at(obj, "status", "conditions")
+    found = [entry for entry in conditions or [] if at(entry, "type") == kind] if isinstance(conditions, list) else []
+    return found[0] if found else {}

@@ -1,0 +1,25 @@
+"""The steps of a Start, one file each, in the contract's order (section 4).
+
+A step is a pure function of what has been seen. It returns an act to carry out, a verdict that ends the look, or None
+when it has nothing left to do and the next step is due.
+"""
+
+from collections.abc import Callable
+
+from dispatch_operator.acts import Act
+from dispatch_operator.seen import Seen
+from dispatch_operator.steps.step1_backend import admit
+from dispatch_operator.steps.step2_to_4_request import check_and_render
+from dispatch_operator.steps.step5_copy import copy_runtime
+from dispatch_operator.steps.step6_train_job import create_train_job, find_train_job, resolve_in_flight
+from dispatch_operator.steps.step7_owner import set_owner
+from dispatch_operator.steps.step8_read_back import read_back
+from dispatch_operator.verdicts import Verdict
+
+Step = Callable[[Seen, float], Act | Verdict | None]
+
+FROM_THE_BEGINNING: tuple[Step, ...] = (resolve_in_flight, admit, check_and_render, copy_runtime, create_train_job)
+"""A Start whose TrainJob does not exist yet, or is not known to."""
+
+WITH_TRAIN_JOB: tuple[Step, ...] = (find_train_job, set_owner, read_back)
+"""A Start whose TrainJob was created or found: it has passed steps 1 to 6, whatever has changed since."""

@@ -1,0 +1,102 @@
+"""Step 5: copy the runtime, so that later edits can't change a submitted job."""
+
+from dispatch_operator.acts import Act, AdoptCopy, CreateCopy, DeleteCopy, ReadCopy, ReadOther, ReadTrainJob
+from dispatch_operator.differences import differing_paths
+from dispatch_operator.errors import ApiError, Outcome
+from dispatch_operator.judge import judge_train_job
+from dispatch_operator.ours import Claim, claim_on_copy, is_going, owners, uid_of
+from dispatch_operator.render import render_copy
+from dispatch_operator.seen import Seen, Source, at
+from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
+from dispatch_operator.vocabulary import GROUP, Condition, ErrorClass, Kind
+
+STEP = Condition.RUNTIME_COPIED
+
+
+def copy_runtime(seen: Seen, _now: float) -> Act | Verdict | None:
+    """Create the copy, or take over a leftover that is equal; never update one."""
+    if seen.train_job.obj is not None and (verdict := judge_train_job(seen, STEP)):
+        # There is a TrainJob before its copy: it decides.
+        return verdict
+    if seen.copy.obj is None:
+        error = seen.failure(CreateCopy)
+        return _after_failed_create(seen, error) if error else CreateCopy(render_copy(seen.start, _source(seen)))
+    if not seen.copy.live:
+        return _read_live(seen)
+    return _judge_owned(seen) if owners(seen.copy.obj) else _judge_unowned(seen)
+
+
+def _source(seen: Seen) -> dict[str, object]:
+    return dict(seen.runtime.obj or {})
+
+
+def _read_live(seen: Seen) -> Act | Verdict:
+    return transient(STEP, error) if (error := seen.failure(ReadCopy)) else ReadCopy()
+
+
+def _after_failed_create(seen: Seen, error: ApiError) -> Act | Verdict:
+    if error.outcome is Outcome.NOTHING_HAPPENED:
+        return transient(STEP, error)
+    if error.outcome is Outcome.DEFINITE and not error.already_exists:
+        return Refusal(STEP, ErrorClass.REJECTED, str(error))
+    # Something holds the name, or the create may have been carried out: only a live read tells. What is absent then
+    # came and went, or never came; no TrainJob is created on such ground.
+    return transient(STEP, error) if seen.copy.absent else _read_live(seen)
+
+
+def _judge_owned(seen: Seen) -> Act | Verdict | None:
+    copy = seen.copy.obj
+    name = at(copy, "metadata", "name")
+    owner = next(
+        (ref for ref in owners(copy) if at(ref, "kind") == Kind.TRAIN_JOB and at(ref, "name") == name), owners(copy)[0]
+    )
+    if at(owner, "kind") != Kind.TRAIN_JOB or at(owner, "name") != name:
+        by = f"{at(owner, 'kind')} {at(owner, 'name')}"
+        return Refusal(STEP, ErrorClass.REJECTED, f"TrainingRuntime {name} exists and is owned by {by}")
+    # A TrainJob of our name exists, or existed until just now.
+    if error := seen.failure(ReadTrainJob):
+        return transient(STEP, error)
+    if not seen.train_job.live:
+        return ReadTrainJob()
+    return Waiting(STEP, "CopyLeaving", f"waiting for TrainingRuntime {name}, whose TrainJob is gone, to be collected")
+
+
+def _judge_unowned(seen: Seen) -> Act | Verdict | None:
+    copy, source = seen.copy.obj, seen.runtime.obj
+    name, equal = at(copy, "metadata", "name"), at(copy, "spec") == at(source, "spec")
+    if is_going(copy):
+        return Waiting(STEP, "CopyLeaving", f"waiting for TrainingRuntime {name} to be deleted")
+    if seen.copy.source is Source.WRITE:
+        return None if equal else _stored_changed(seen)
+    claim = claim_on_copy(seen)
+    match claim:
+        case ReadOther():
+            return transient(STEP, error) if (error := seen.failure(ReadOther)) else claim
+        case Claim.FOREIGN:
+            return Refusal(STEP, ErrorClass.REJECTED, f"TrainingRuntime {name} exists and is not of this DispatchStart")
+        case _:
+            return _bring_up_to_date(seen) if equal else _delete(seen)
+
+
+def _stored_changed(seen: Seen) -> Refusal:
+    paths = differing_paths(at(seen.runtime.obj, "spec"), at(seen.copy.obj, "spec"), "spec")
+    name = at(seen.copy.obj, "metadata", "name")
+    return Refusal(
+        STEP, ErrorClass.REJECTED, f"TrainingRuntime {name} was stored changed, at {', '.join(paths)}; see its webhooks"
+    )
+
+
+def _delete(seen: Seen) -> Act | Verdict:
+    if error := seen.failure(DeleteCopy):
+        return transient(STEP, error)
+    return DeleteCopy(uid_of(seen.copy.obj), at(seen.copy.obj, "metadata", "resourceVersion") or "")
+
+
+def _bring_up_to_date(seen: Seen) -> Act | Verdict | None:
+    wanted = at(render_copy(seen.start, _source(seen)), "metadata", "annotations") or {}
+    held = at(seen.copy.obj, "metadata", "annotations") or {}
+    if all(held.get(key) == value for key, value in wanted.items() if key.startswith(f"{GROUP}/")):
+        return None
+    if error := seen.failure(AdoptCopy):
+        return transient(STEP, error)
+    return AdoptCopy(wanted, uid_of(seen.copy.obj), at(seen.copy.obj, "metadata", "resourceVersion") or "")

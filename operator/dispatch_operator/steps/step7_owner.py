@@ -1,0 +1,46 @@
+"""Step 7: make the TrainJob the copy's owner, so that deleting the one collects the other."""
+
+from dispatch_operator.acts import Act, OwnCopy, ReadCopy
+from dispatch_operator.errors import ApiError, Outcome
+from dispatch_operator.ours import is_going, made_for, owners, uid_of
+from dispatch_operator.seen import Seen, at
+from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
+from dispatch_operator.vocabulary import TRAINER_API_VERSION, Condition, ErrorClass, Kind
+
+STEP = Condition.OWNER_SET
+
+
+def set_owner(seen: Seen, _now: float) -> Act | Verdict | None:
+    """Set the owner reference; only a copy that is absent or another's is a failure."""
+    job, copy = seen.train_job.obj, seen.copy.obj
+    name = at(job, "metadata", "name")
+    if not seen.copy.live:
+        error = seen.failure(ReadCopy)
+        return transient(STEP, error, never_final=True) if error else ReadCopy()
+    if copy is None:
+        return Refusal(STEP, ErrorClass.REJECTED, f"the copy, TrainingRuntime {name}, is gone")
+    if any(at(owner, "uid") == uid_of(job) for owner in owners(copy)):
+        return None
+    if owners(copy) or not made_for(copy, seen.start):
+        return Refusal(STEP, ErrorClass.REJECTED, f"the copy, TrainingRuntime {name}, is another's")
+    if is_going(copy):
+        return Waiting(STEP, "CopyLeaving", f"TrainingRuntime {name} is being deleted before it has an owner")
+    error = seen.failure(OwnCopy)
+    return _after_failure(error) if error else _own(seen)
+
+
+def _after_failure(error: ApiError) -> Verdict:
+    if error.outcome is Outcome.DEFINITE:
+        return Refusal(STEP, ErrorClass.REJECTED, f"the copy's owner could not be set: {error}")
+    return transient(STEP, error, never_final=True)
+
+
+def _own(seen: Seen) -> Act:
+    owner = {
+        "apiVersion": TRAINER_API_VERSION,
+        "kind": Kind.TRAIN_JOB.value,
+        "name": at(seen.train_job.obj, "metadata", "name"),
+        "uid": uid_of(seen.train_job.obj),
+        "controller": False,
+    }
+    return OwnCopy(owner, uid_of(seen.copy.obj), at(seen.copy.obj, "metadata", "resourceVersion") or "")

@@ -1,0 +1,38 @@
+"""Step 8: read the TrainJob back, and compare what the cluster stored with what was written."""
+
+from dispatch_operator.acts import Act, ReadBackend, ReadTrainJob
+from dispatch_operator.readback import differences
+from dispatch_operator.render import read_backend, render_train_job, start_frame
+from dispatch_operator.seen import Seen, Source, at
+from dispatch_operator.steps.step1_backend import usable
+from dispatch_operator.verdicts import Refusal, Verdict, transient
+from dispatch_operator.vocabulary import Condition, ErrorClass
+
+STEP = Condition.READ_BACK
+
+
+def read_back(seen: Seen, _now: float) -> Act | Verdict | None:
+    """Refuse a TrainJob that the cluster changed; the message names every differing path."""
+    backend = usable(seen)
+    if backend is None:
+        return _without_backend(seen)
+    if error := seen.failure(ReadTrainJob):
+        return transient(STEP, error, never_final=True)
+    if seen.train_job.source is not Source.READ:
+        return ReadTrainJob()
+    wrote = render_train_job(seen.start, backend, at(seen.copy.obj, "spec") or {})
+    found = differences(wrote, seen.train_job.obj or {}, kueue=backend.spec.kueue is not None)
+    if not found:
+        return None
+    return Refusal(STEP, ErrorClass.REJECTED, f"the cluster stored another TrainJob than was written: {'; '.join(found)}")
+
+
+def _without_backend(seen: Seen) -> Act | Verdict:
+    """The backend went away in the middle of a Start: without it nothing can be compared."""
+    name = start_frame(seen.start).backend
+    if error := seen.failure(ReadBackend):
+        return transient(STEP, error, never_final=True)
+    if not seen.backend.live:
+        return ReadBackend(name)
+    message = f"DispatchBackend {name} went away before the TrainJob was read back; create it again"
+    return Refusal(STEP, ErrorClass.UNREACHABLE, message, never_final=True)

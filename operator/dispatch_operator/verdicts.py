@@ -1,0 +1,65 @@
+"""What a step of a Start can come to, besides an act: passed, waiting, or refused."""
+
+from dataclasses import dataclass
+
+from dispatch_operator.errors import ApiError, Outcome
+from dispatch_operator.problems import Problem, class_of, summary
+from dispatch_operator.vocabulary import Condition, ErrorClass
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing is wrong, but the step can't go on yet: something else must end first."""
+
+    step: Condition
+    reason: str
+    """CamelCase, for the conditions."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A step failed: the class and message for the conditions (contract section 9)."""
+
+    step: Condition
+    error_class: ErrorClass
+    message: str
+    transient: bool = False
+    """True when it is tried again by itself, with backoff, rather than when something changes."""
+    retry_after: float | None = None
+    """Seconds that the API server asked to wait, if it did."""
+    wake_after: float | None = None
+    """Seconds until the next look, when a time limit rather than a backoff decides."""
+    never_final: bool = False
+    """True in steps 7 to 9, where what is transient stops nothing (section 4, rule 2)."""
+
+    @classmethod
+    def of(cls, step: Condition, problems: tuple[Problem, ...]) -> "Refusal":
+        """Make one refusal of all that is wrong."""
+        return cls(step, class_of(problems), summary(problems))
+
+
+Verdict = Waiting | Refusal
+
+
+def transient(step: Condition, error: ApiError, *, never_final: bool = False) -> Refusal:
+    """Return the refusal for a request that changed nothing or was only a read: it is tried again."""
+    return Refusal(
+        step,
+        ErrorClass.UNREACHABLE,
+        str(error),
+        transient=True,
+        retry_after=error.retry_after,
+        never_final=never_final,
+    )
+
+
+def class_of_write(error: ApiError) -> ErrorClass:
+    """Map the failure of a create or a patch to its class (contract section 9)."""
+    match error.outcome:
+        case Outcome.DEFINITE:
+            return ErrorClass.REJECTED
+        case Outcome.NOTHING_HAPPENED:
+            return ErrorClass.UNREACHABLE
+        case Outcome.UNANSWERED:
+            return ErrorClass.OUTCOME_UNKNOWN

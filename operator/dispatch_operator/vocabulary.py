@@ -1,0 +1,159 @@
+"""Every name that users, supervisors and other controllers see: one place, one sentence each.
+
+The values are binding (contract sections 2, 5, 9, 11 and 12); a test holds this file, the CRDs and the documentation
+to the same set.
+"""
+
+from enum import StrEnum
+
+GROUP = "dispatch.phpboyscout.uk"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+TRAINER_GROUP = "trainer.kubeflow.org"
+TRAINER_VERSION = "v1alpha1"
+TRAINER_API_VERSION = f"{TRAINER_GROUP}/{TRAINER_VERSION}"
+
+# Labels and annotations (contract section 5).
+LABEL_JOB = f"{GROUP}/job-id"
+LABEL_SUBMISSION = f"{GROUP}/submission"
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGED_BY = "dispatch-operator"
+LABEL_PROBE = f"{GROUP}/probe"
+ANNOTATION_COMMENT = f"{GROUP}/comment"
+ANNOTATION_START = f"{GROUP}/start"
+ANNOTATION_START_UID = f"{GROUP}/start-uid"
+ANNOTATION_SOURCE = f"{GROUP}/source"
+LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
+ANNOTATION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+START_GATE = f"{GROUP}/start-gate"
+CHECK_CONTROLLER = f"{GROUP}/start"
+
+PATCH_MANAGER = f"{GROUP}/operator"
+TRAINJOB_CONTROLLER = f"{TRAINER_GROUP}/trainjob-controller"
+ANCESTOR_LABEL = f"{TRAINER_GROUP}/trainjob-ancestor-step"
+TRAINER_STEP = "trainer"
+NODE = "node"
+"""The trainer's replicated job and its container, as Trainer's rendezvous addresses assume them."""
+KUEUE_GROUP = "kueue.x-k8s.io"
+
+# What the job's container sees of dispatch (contract section 6).
+DISPATCH_ENV = "DISPATCH_"
+PODINFO_VOLUME = "dispatch-podinfo"
+PODINFO_PATH = "/var/run/dispatch"
+
+
+class Kind(StrEnum):
+    """Kinds of the objects that the operator reads or writes."""
+
+    DISPATCH_START = "DispatchStart"
+    DISPATCH_BACKEND = "DispatchBackend"
+    TRAIN_JOB = "TrainJob"
+    TRAINING_RUNTIME = "TrainingRuntime"
+    CLUSTER_TRAINING_RUNTIME = "ClusterTrainingRuntime"
+    JOB_SET = "JobSet"
+
+
+class RuntimeKind(StrEnum):
+    """Kinds that a Start can copy (contract section 4, step 2)."""
+
+    CLUSTER_TRAINING_RUNTIME = Kind.CLUSTER_TRAINING_RUNTIME.value
+    """Shared by every namespace."""
+    TRAINING_RUNTIME = Kind.TRAINING_RUNTIME.value
+    """In the DispatchStart's own namespace."""
+
+
+class Gate(StrEnum):
+    """What the user wants of the start gate (contract section 12)."""
+
+    CLOSED = "Closed"
+    OPEN = "Open"
+    HELD = "Held"
+
+
+class Retry(StrEnum):
+    """Whether a refusal may be looked at again (contract section 9)."""
+
+    ON_CHANGE = "OnChange"
+    NEVER = "Never"
+
+
+class BackendState(StrEnum):
+    """What a backend lets through (contract section 4, step 1)."""
+
+    OPEN = "Open"
+    READ_ONLY = "ReadOnly"
+    CLOSED = "Closed"
+
+
+class ErrorClass(StrEnum):
+    """The typed verdicts that supervisors act on (contract section 9)."""
+
+    INVALID = "ErrInvalid"
+    """The request can never be right; final."""
+    UNSUPPORTED = "ErrUnsupported"
+    """This backend or runtime can't do it; looked at again when either changes."""
+    READ_ONLY = "ErrReadOnly"
+    """The backend is read-only; looked at again when it changes."""
+    UNREACHABLE = "ErrUnreachable"
+    """The backend is closed or missing, or a request that changed nothing failed; looked at again."""
+    REJECTED = "ErrRejected"
+    """The cluster definitely refused, or what it holds is not what was asked; final."""
+    OUTCOME_UNKNOWN = "ErrOutcomeUnknown"
+    """A create or a stop went unanswered; resolved by reading, never given up silently."""
+
+
+class Phase(StrEnum):
+    """Where a DispatchStart is, in one word (contract section 11)."""
+
+    PENDING = "Pending"
+    """Waiting for something named in the Started condition; nothing has been refused for good."""
+    STARTING = "Starting"
+    """Steps 5 to 9 are going on."""
+    IN_FLIGHT = "InFlight"
+    """A create went unanswered and its outcome is being read (ErrOutcomeUnknown)."""
+    REFUSED = "Refused"
+    """A final refusal; nothing of it is left in the cluster."""
+    GATED = "Gated"
+    """Started, with the gate closed."""
+    QUEUED = "Queued"
+    """The gate is open; the job does not run yet."""
+    RUNNING = "Running"
+    """The job's pods run."""
+    HELD = "Held"
+    """The gate was closed again."""
+    STOPPING = "Stopping"
+    """A refusal is recorded and what was created is being deleted."""
+    SUCCEEDED = "Succeeded"
+    """The job completed."""
+    FAILED = "Failed"
+    """The job failed; the cause is in status.outcome."""
+    LOST = "Lost"
+    """The TrainJob vanished after Started was recorded."""
+
+
+class Condition(StrEnum):
+    """Condition types of a DispatchStart (contract section 11), steps first and in order."""
+
+    REQUEST_VALID = "RequestValid"
+    """Steps 1 to 4: the backend takes it, the runtime is fit, the request is right."""
+    RUNTIME_COPIED = "RuntimeCopied"
+    """Step 5: the copy holds what the source held."""
+    TRAIN_JOB_CREATED = "TrainJobCreated"
+    """Step 6: the TrainJob exists."""
+    OWNER_SET = "OwnerSet"
+    """Step 7: deleting the TrainJob collects the copy."""
+    READ_BACK = "ReadBack"
+    """Step 8: the cluster stored what was written."""
+    WORKLOAD_GATED = "WorkloadGated"
+    """Step 9, Kueue mode only: the Workload waits behind the gate and the admission check."""
+    STARTED = "Started"
+    """The whole Start."""
+    SUCCEEDED = "Succeeded"
+    """The job: Unknown until it ends."""
+    READY = "Ready"
+    """True once started; False after a refusal or a failed job."""
+    RECONCILING = "Reconciling"
+    """kstatus: present only while something goes on or will be tried again."""
+    STALLED = "Stalled"
+    """kstatus: present only when nothing more will happen and it did not end well."""

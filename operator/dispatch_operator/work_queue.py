@@ -1,0 +1,86 @@
+"""Keys waiting for a look: one at a time for a key, several side by side, each with its own backoff."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from dispatch_operator.acts import Settled
+
+logger = logging.getLogger(__name__)
+
+K = TypeVar("K", bound=Hashable)
+FIRST_BACKOFF, LAST_BACKOFF = 1.0, 60.0
+"""Seconds (contract section 9)."""
+
+
+class WorkQueue(Generic[K]):
+    """Runs looks for keys; events of a key that waits already are one event."""
+
+    def __init__(self, look: Callable[[K], Awaitable[Settled]], *, side_by_side: int) -> None:
+        self._look = look
+        self._slots = asyncio.Semaphore(side_by_side)
+        self._waiting: set[K] = set()
+        self._running: dict[K, asyncio.Task[None]] = {}
+        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._failures: dict[K, int] = {}
+        self._closed = False
+
+    def add(self, key: K) -> None:
+        """Ask for a look at a key, as soon as there is room."""
+        if self._closed:
+            return
+        if timer := self._timers.pop(key, None):
+            timer.cancel()
+        self._waiting.add(key)
+        if key not in self._running:
+            self._running[key] = asyncio.create_task(self._run(key))
+
+    async def close(self, *, patience: float) -> None:
+        """Take no more keys, and give the looks that go on some seconds to end by themselves."""
+        self._closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        running = set(self._running.values())
+        if not running:
+            return
+        _, late = await asyncio.wait(running, timeout=patience)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _run(self, key: K) -> None:
+        try:
+            while key in self._waiting and not self._closed:
+                async with self._slots:
+                    self._waiting.discard(key)
+                    settled = await self._safely(key)
+                self._plan(key, settled)
+        finally:
+            del self._running[key]
+
+    async def _safely(self, key: K) -> Settled:
+        try:
+            return await self._look(key)
+        except Exception:
+            # A fault of ours in one object must not end the work on the others; it is logged whole, and tried again.
+            logger.exception("looking at %s failed", key)
+            return Settled(again=True)
+
+    def _plan(self, key: K, settled: Settled) -> None:
+        delay = settled.wake_after
+        if settled.again:
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            delay = max(backoff(failures), settled.retry_after or 0.0)
+        else:
+            self._failures.pop(key, None)
+        if delay is not None and key not in self._waiting and not self._closed:
+            self._timers[key] = asyncio.get_running_loop().call_later(delay, self.add, key)
+
+
+def backoff(failures: int) -> float:
+    """Return the seconds to wait after so many failures in a row: doubling from 1 to 60, with jitter."""
+    whole = min(FIRST_BACKOFF * 2.0 ** min(failures - 1, 10), LAST_BACKOFF)
+    return max(FIRST_BACKOFF, whole * random.uniform(0.5, 1.0))  # noqa: S311 - spread, not a secret.

@@ -1,0 +1,54 @@
+"""Fixtures of all tests: the embedded control planes, one of each kind per session, started when first asked for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane import Cluster, running
+from controlplane.build import CONTROLLERS, KUBERNETES, build
+
+CRDS = Path(__file__).parents[1] / "crds"
+CLUSTERS = ("cluster", "kueue_cluster")
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A cluster with Trainer, JobSet and this project's CRDs."""
+    with running(extra_manifests=sorted(CRDS.glob("*.yaml"))) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kueue_cluster() -> Iterator[Cluster]:
+    """A cluster with Kueue too."""
+    with running(kueue=True, extra_manifests=sorted(CRDS.glob("*.yaml"))) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _programs_still_run(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that used a cluster fails when a program of it died, and says which."""
+    clusters = [request.getfixturevalue(name) for name in CLUSTERS if name in request.fixturenames]
+    yield
+    for used in clusters:
+        used.check()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses a cluster."""
+    for item in items:
+        if _uses_cluster(item):
+            item.add_marker(pytest.mark.cluster)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build now what a cluster needs: the first build takes longer than a test may."""
+    # The marker counts, not the fixture: a test may also start a cluster of its own.
+    if not session.config.option.collectonly and any(item.get_closest_marker("cluster") for item in session.items):
+        build(KUBERNETES)
+        build(CONTROLLERS)
+
+
+def _uses_cluster(item: pytest.Item) -> bool:
+    return isinstance(item, pytest.Function) and not set(CLUSTERS).isdisjoint(item.fixturenames)
