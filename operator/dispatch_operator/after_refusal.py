@@ -1,7 +1,7 @@
 """After a final refusal: stop what was created, and keep the cluster clean of what turns up late (rules 2, 3, 5)."""
 
 from dispatch_operator.acts import Act, DeleteCopy, DeleteTrainJob, ReadCopy, ReadTrainJob, Record, Settled
-from dispatch_operator.ours import is_going, made_for, owners, uid_of
+from dispatch_operator.ours import is_going, left_of_ours, made_for, owners, uid_of
 from dispatch_operator.seen import Seen, at
 from dispatch_operator.status import of_verdict, refusal_of
 from dispatch_operator.verdicts import Refusal
@@ -52,7 +52,7 @@ def _delete(seen: Seen) -> Act | str | bool:
             return str(error)
         else:
             return DeleteTrainJob(uid_of(job))
-    if made_for(copy, seen.start):
+    if left_of_ours(copy, seen.start):
         if is_going(copy) or owners(copy):
             # An owned copy goes with its TrainJob, by garbage collection.
             return True

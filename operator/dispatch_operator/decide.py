@@ -5,13 +5,14 @@ nothing else is. A verdict becomes a `Record` of the status first, and is acted 
 (contract section 4, rule 3).
 """
 
+from dispatch_operator import mirror
 from dispatch_operator.acts import Act, Record, Settled
 from dispatch_operator.after_refusal import clean_up, stop
 from dispatch_operator.after_start import follow
-from dispatch_operator.ours import has_started, is_going, made_for, phase_of
+from dispatch_operator.ours import has_started, is_going, left_of_ours, made_for, phase_of
 from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Object, Seen, at
-from dispatch_operator.status import of_started, of_verdict, refusal_of
+from dispatch_operator.status import of_verdict, refusal_of
 from dispatch_operator.steps import FROM_THE_BEGINNING, WITH_TRAIN_JOB
 from dispatch_operator.verdicts import Refusal, Verdict
 from dispatch_operator.vocabulary import Condition, ErrorClass, Phase, Retry
@@ -51,7 +52,8 @@ def _start(seen: Seen, now: float) -> Act | Settled:
                 return act
             case verdict:
                 return _conclude(seen, verdict, now)
-    return Record(of_started(seen, now))
+    # Started is recorded before the gate is touched (rule 3).
+    return Record(mirror.going_on(seen).status(seen, now))
 
 
 def _conclude(seen: Seen, verdict: Verdict, now: float) -> Act | Settled:
@@ -85,7 +87,7 @@ def is_final(refusal: Refusal, start: Object) -> bool:
 
 def _left(seen: Seen) -> bool:
     """Tell whether anything of ours may be left to delete after a refusal."""
-    return any(made_for(sight.obj, seen.start) for sight in (seen.train_job, seen.copy))
+    return made_for(seen.train_job.obj, seen.start) or left_of_ours(seen.copy.obj, seen.start)
 
 
 def _observe_generation(seen: Seen, now: float) -> Act | None:

@@ -16,15 +16,16 @@ NANOSECONDS = {
 _SECOND = NANOSECONDS["s"]
 
 # ASCII digits only. Longer units stand before those they begin with.
-_NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+_NUMBER = r"(?:[0-9]+(?:[.][0-9]*)?|[.][0-9]+)"
 _UNIT = "(?:" + "|".join(sorted(NANOSECONDS, key=len, reverse=True)) + ")"
 _PART = re.compile(f"({_NUMBER})({_UNIT})")
 _DURATION = re.compile(rf"[-+]?(?:0|(?:{_NUMBER}{_UNIT})+)")
 
 # For a schema: at least one part of a positive duration has a digit that is not zero.
-_ZERO = r"(?:0+(?:\.0*)?|\.0+)"
-_POSITIVE = r"(?:0*[1-9][0-9]*(?:\.[0-9]*)?|[0-9]*\.0*[1-9][0-9]*)"
-POSITIVE_PATTERN = rf"^\+?(?:{_ZERO}{_UNIT})*{_POSITIVE}{_UNIT}(?:{_NUMBER}{_UNIT})*$"
+_ZERO = r"(?:0+(?:[.]0*)?|[.]0+)"
+_NOT_ZERO = r"(?:0*[1-9][0-9]*(?:[.][0-9]*)?|[0-9]*[.]0*[1-9][0-9]*)"
+POSITIVE = rf"[+]?(?:{_ZERO}{_UNIT})*{_NOT_ZERO}{_UNIT}(?:{_NUMBER}{_UNIT})*"
+"""The syntax of those greater than zero, in the regular expressions that Python and RE2 share."""
 
 # The arithmetic below needs this many digits more than the text has: those of the largest unit, and of the carries.
 _MORE_DIGITS = 40

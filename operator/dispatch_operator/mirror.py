@@ -119,7 +119,7 @@ def gate_stuck(seen: Seen, problem: str) -> Mirrored:
 
 
 def going_on(seen: Seen) -> Mirrored:
-    """Return the state of a job that has not ended."""
+    """Return the state of a job that has not ended; of a Start that just became whole, it is what records Started."""
     phase, message = _phase(seen)
     return Mirrored(
         phase,

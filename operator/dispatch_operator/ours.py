@@ -54,6 +54,17 @@ def owners(obj: object) -> tuple[Object, ...]:
     return tuple(at(obj, "metadata", "ownerReferences") or ())
 
 
+def owned_by_train_job(copy: object) -> bool:
+    """Tell whether a copy's owner is a TrainJob of its own name, present or past: it goes with that one."""
+    name = at(copy, "metadata", "name")
+    return any(at(owner, "kind") == Kind.TRAIN_JOB and at(owner, "name") == name for owner in owners(copy))
+
+
+def left_of_ours(copy: object, start: Object) -> bool:
+    """Tell whether a copy is one that a Start of this object leaves behind: unowned, or going with its TrainJob."""
+    return made_for(copy, start) and (not owners(copy) or owned_by_train_job(copy))
+
+
 def claim_on_train_job(seen: Seen) -> Claim | ReadOther:
     """Judge the TrainJob found under our name, or say which object must be read first."""
     job = seen.train_job.obj or {}

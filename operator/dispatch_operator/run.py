@@ -1,6 +1,7 @@
 """The command `dispatch-operator run` (contract section 14)."""
 
 import asyncio
+import logging
 import os
 
 import click
@@ -57,6 +58,9 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     if bool(namespaces) == all_namespaces:
         raise click.UsageError("say which namespaces to serve: --namespace NAME (repeatable) or --all-namespaces")
     kopf.configure(verbose=verbose, log_format=kopf.LogFormat.JSON if log_format == "json" else kopf.LogFormat.FULL)
+    if not verbose:
+        # One line for every event of every object says nothing that the operator's own lines do not.
+        logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     if kubeconfig:
         # kopf reads the variable; both clients must use the same file.
         os.environ["KUBECONFIG"] = kubeconfig

@@ -67,20 +67,6 @@ def _next(phase: Phase, message: str) -> str:
     return hint.get(phase, "") + message
 
 
-def of_started(seen: Seen, now: float) -> Status:
-    """Return the status that records Started, before the gate is touched (section 4, rule 3)."""
-    return compose(
-        seen,
-        Phase.GATED,
-        [
-            *started_steps(),
-            Wanted(Condition.SUCCEEDED, UNKNOWN, Phase.GATED, "the start gate is closed; set spec.gate to Open to run"),
-            Wanted(Condition.READY, TRUE, "Started", "started, with the gate closed"),
-        ],
-        now,
-    )
-
-
 def started_steps() -> list[Wanted]:
     """Return the conditions of a Start that is whole."""
     return [

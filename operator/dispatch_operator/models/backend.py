@@ -1,22 +1,40 @@
 """DispatchBackend: what one namespace's admin lets Starts use (contract section 2)."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from dispatch_operator import duration
-from dispatch_operator.models.base import Items, Model, Word
+from dispatch_operator.models.base import Items, Model, Word, validations
 from dispatch_operator.models.reading import parse
 from dispatch_operator.vocabulary import BackendState, RuntimeKind
 
 LONGEST_NAME = 253
 MOST_RUNTIMES = 1_000
+POSITIVE_DURATION = "must be a duration greater than zero, such as 90s or 1m30s"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 GPU_RESOURCE_PATTERN = rf"^{_LABEL}(\.{_LABEL})*/[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
 
 ObjectName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
-Timeout = Annotated[str, Field(pattern=duration.POSITIVE_PATTERN, max_length=64)]
+
+
+def _positive(text: str) -> str:
+    if not re.fullmatch(duration.POSITIVE, text):
+        raise ValueError(POSITIVE_DURATION)
+    return text
+
+
+# A rule and not a pattern in the CRD, because the API server would show people the pattern.
+Timeout = Annotated[
+    str,
+    Field(
+        max_length=64,
+        json_schema_extra=validations(f"self.matches('^({duration.POSITIVE})$')", POSITIVE_DURATION),
+    ),
+    AfterValidator(_positive),
+]
 
 
 class BackendRuntime(Model):
@@ -79,7 +97,7 @@ class BackendSpec(Model):
         default=None,
         description="Kueue mode. When absent jobs are gated plainly, by the TrainJob's spec.suspend.",
     )
-    timeouts: Timeouts = Field(default_factory=Timeouts, description="How long the operator waits.")
+    timeouts: Timeouts = Field(default_factory=Timeouts, description="How long the operator waits.", json_schema_extra={"default": {}})
 
 
 class Backend(Model):

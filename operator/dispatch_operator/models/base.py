@@ -1,8 +1,8 @@
 """What every model has in common: strict types, camelCase keys, unknown keys ignored, no change after reading."""
 
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Strict
+from pydantic import BaseModel, ConfigDict, JsonValue, Strict, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 Item = TypeVar("Item")
@@ -11,6 +11,19 @@ Item = TypeVar("Item")
 Items = Annotated[tuple[Item, ...], Strict(strict=False)]
 # The same for a word of a StrEnum; only a string can equal one.
 Word = Annotated[Item, Strict(strict=False)]
+
+# Any JSON value at all, which the API server keeps as it was sent.
+FreeForm = Annotated[Any, WithJsonSchema({"x-kubernetes-preserve-unknown-fields": True})]
+
+
+def immutable(message: str) -> dict[str, JsonValue]:
+    """Return the schema of a field that the API server lets nobody change, and says why."""
+    return validations("self == oldSelf", message)
+
+
+def validations(rule: str, message: str) -> dict[str, JsonValue]:
+    """Return the schema of a field with a rule in CEL."""
+    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
 
 
 class Model(BaseModel):

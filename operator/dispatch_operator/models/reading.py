@@ -127,8 +127,8 @@ def _text(detail: ErrorDetails) -> str:
         return f"must be {_WANTED[kind]}, not {quote(detail['input'])}"
     if kind == "value_error":
         return f"{detail['ctx']['error']}, not {quote(detail['input'])}"
-    wanted = detail["msg"].removeprefix("Input should ").removeprefix("String should ")
-    return f"should {wanted}, not {quote(detail['input'])}"
+    wanted = detail["msg"].removeprefix("Input should ").removeprefix("String should ").removeprefix("Tuple should ")
+    return f"must {wanted}, not {quote(detail['input'])}"
 
 
 def _mended(model: type[Model], raw: Mapping[str, Any], path: Path) -> Mapping[str, Any]:

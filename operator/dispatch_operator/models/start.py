@@ -6,13 +6,24 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from dispatch_operator.models.base import ClosedModel, Items, Model, Word
+from dispatch_operator.models.base import ClosedModel, FreeForm, Items, Model, Word, immutable, validations
 from dispatch_operator.models.reading import Fault, read
 from dispatch_operator.vocabulary import Gate, Retry, RuntimeKind
+
+# High enough for the operator, not the API server, to say that a list is too long; low enough for the API server to
+# bound the cost of comparing requests.
+MOST_ITEMS = 100_000
 
 IMAGE = "dispatch/Image"
 RUNTIME_REF = "kubeflow/RuntimeRef"
 SHARED_CHECKPOINT = "dispatch/SharedCheckpoint"
+
+
+def _of_any_object(schema: dict[str, Any]) -> None:
+    """Make a schema one of a mapping to objects of any content."""
+    del schema["properties"]
+    schema["additionalProperties"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema["maxProperties"] = MOST_ITEMS
 
 
 class Image(ClosedModel):
@@ -31,7 +42,11 @@ class RuntimeRef(ClosedModel):
 class Extensions(Model):
     """The extensions of a JobSpec: three that Kubeflow knows, and any other, which is refused."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(
+        extra="allow",
+        # The operator gives the verdict on an extension, so the API server takes any object.
+        json_schema_extra=_of_any_object,
+    )
     __pydantic_extra__: dict[str, dict[str, Any]]
 
     image: Image | None = Field(default=None, alias=IMAGE, examples=[{"ref": "registry.example/llama:1"}])
@@ -51,11 +66,13 @@ class JobSpec(Model):
         default_factory=tuple,
         examples=[["python", "train.py"]],
         description="The program and its arguments, at most 124. They reach the process byte for byte.",
+        json_schema_extra={"maxItems": MOST_ITEMS},
     )
     env: dict[str, str] = Field(
         default_factory=dict,
         examples=[{"SEED": "7"}],
         description="Environment variables, at most 122 (121 with workDir). Values reach the process byte for byte.",
+        json_schema_extra={"maxProperties": MOST_ITEMS},
     )
     work_dir: str = Field(
         default_factory=str,
@@ -80,8 +97,8 @@ class JobSpec(Model):
         default_factory=str,
         description="Where the job keeps its checkpoints: an absolute path or s3://bucket/prefix. It changes nothing.",
     )
-    recovery: dict[str, Any] = Field(
-        default_factory=dict,
+    recovery: FreeForm = Field(
+        default=None,
         description="How the supervisor recovers the job. It changes nothing here.",
     )
     extensions: Extensions = Field(
@@ -110,8 +127,8 @@ class StartRequest(Model):
         description="The submission, 1 to 999,999. The TrainJob is named after job and submission.",
     )
     attempt: int = Field(default=0, description="How often this submission was tried before.")
-    native: dict[str, Any] = Field(
-        default_factory=dict,
+    native: FreeForm = Field(
+        default=None,
         description="Restart and requeue wishes for schedulers that have them. They change nothing here.",
     )
     spec: JobSpec = Field(
@@ -132,12 +149,17 @@ class StartSpec(Model):
     backend: str = Field(
         default="default",
         description="The DispatchBackend of this namespace that the job is started on. It can't be changed.",
+        json_schema_extra=immutable("the backend of a DispatchStart can't be changed; create another DispatchStart"),
     )
     gate: Word[Gate] = Field(
         default=Gate.CLOSED,
         description=(
             "Closed starts the job without running it, Open lets it run, Held stops it again until the next Open. "
             "It can't go back to Closed."
+        ),
+        json_schema_extra=validations(
+            "self != 'Closed' || oldSelf == 'Closed'",
+            "a gate that was Open or Held can't go back to Closed, also not by leaving it out; use Held",
         ),
     )
     retry: Word[Retry] = Field(
@@ -157,7 +179,14 @@ class StartSpec(Model):
             },
         ],
         description="The StartRequest. It can't be changed; another submission is another DispatchStart.",
+        json_schema_extra=immutable("the request of a DispatchStart can't be changed; create another DispatchStart"),
     )
+
+
+class Start(Model):
+    """One submission of a job: turned into a TrainJob of Kubeflow Trainer that waits behind a start gate."""
+
+    spec: StartSpec = Field(description="What to start, on which backend, and what to do with its gate.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Step 1: does the backend let a Start through?"""
 
+from dispatch_operator import duration
 from dispatch_operator.acts import Act, ReadBackend
 from dispatch_operator.models import Backend, InvalidObject
 from dispatch_operator.problems import Problem
@@ -35,7 +36,7 @@ def usable(seen: Seen) -> Backend | None:
 def call_bound(seen: Seen) -> float:
     """Return the bound of each API call in seconds: `timeouts.call` (contract section 2)."""
     backend = usable(seen)
-    return backend.spec.timeouts.call if backend else DEFAULT_CALL_BOUND
+    return duration.seconds(backend.spec.timeouts.call) if backend else DEFAULT_CALL_BOUND
 
 
 def _problem(seen: Seen) -> Problem | None:

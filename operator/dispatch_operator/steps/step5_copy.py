@@ -4,26 +4,29 @@ from dispatch_operator.acts import Act, AdoptCopy, CreateCopy, DeleteCopy, ReadC
 from dispatch_operator.differences import differing_paths
 from dispatch_operator.errors import ApiError, Outcome
 from dispatch_operator.judge import judge_train_job
-from dispatch_operator.ours import Claim, claim_on_copy, is_going, owners, uid_of
+from dispatch_operator.ours import Claim, claim_on_copy, is_going, owned_by_train_job, owners, uid_of
 from dispatch_operator.render import render_copy
 from dispatch_operator.seen import Seen, Source, at
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
-from dispatch_operator.vocabulary import GROUP, Condition, ErrorClass, Kind
+from dispatch_operator.vocabulary import GROUP, Condition, ErrorClass
 
 STEP = Condition.RUNTIME_COPIED
 
 
 def copy_runtime(seen: Seen, _now: float) -> Act | Verdict | None:
     """Create the copy, or take over a leftover that is equal; never update one."""
-    if seen.train_job.obj is not None and (verdict := judge_train_job(seen, STEP)):
-        # There is a TrainJob before its copy: it decides.
-        return verdict
     if seen.copy.obj is None:
         error = seen.failure(CreateCopy)
-        return _after_failed_create(seen, error) if error else CreateCopy(render_copy(seen.start, _source(seen)))
+        return _after_failed_create(seen, error) if error else _create(seen)
     if not seen.copy.live:
         return _read_live(seen)
     return _judge_owned(seen) if owners(seen.copy.obj) else _judge_unowned(seen)
+
+
+def _create(seen: Seen) -> Act | Verdict:
+    # A TrainJob that stands there before its copy decides: nothing is created beside another's.
+    verdict = judge_train_job(seen, STEP) if seen.train_job.obj is not None else None
+    return verdict or CreateCopy(render_copy(seen.start, _source(seen)))
 
 
 def _source(seen: Seen) -> dict[str, object]:
@@ -47,11 +50,8 @@ def _after_failed_create(seen: Seen, error: ApiError) -> Act | Verdict:
 def _judge_owned(seen: Seen) -> Act | Verdict | None:
     copy = seen.copy.obj
     name = at(copy, "metadata", "name")
-    owner = next(
-        (ref for ref in owners(copy) if at(ref, "kind") == Kind.TRAIN_JOB and at(ref, "name") == name), owners(copy)[0]
-    )
-    if at(owner, "kind") != Kind.TRAIN_JOB or at(owner, "name") != name:
-        by = f"{at(owner, 'kind')} {at(owner, 'name')}"
+    if not owned_by_train_job(copy):
+        by = f"{at(owners(copy)[0], 'kind')} {at(owners(copy)[0], 'name')}"
         return Refusal(STEP, ErrorClass.REJECTED, f"TrainingRuntime {name} exists and is owned by {by}")
     # A TrainJob of our name exists, or existed until just now.
     if error := seen.failure(ReadTrainJob):

@@ -19,7 +19,7 @@ CLOCK_GRAIN = 1.0
 
 def find_train_job(seen: Seen, _now: float) -> Act | Verdict | None:
     """See that the TrainJob that resumes a Start is really there, and ours."""
-    return judge_train_job(seen, STEP)
+    return judge_train_job(seen, STEP, never_final=True)
 
 
 def resolve_in_flight(seen: Seen, now: float) -> Act | Verdict | None:

@@ -1,0 +1,18 @@
+"""The command line (contract section 14)."""
+
+import click
+
+from dispatch_operator.offline import check_runtime_command, crds_command, render_command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def main() -> None:
+    """Turn DispatchStarts into TrainJobs of Kubeflow Trainer that wait behind a start gate."""
+
+
+main.add_command(render_command)
+main.add_command(check_runtime_command)
+main.add_command(crds_command)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""The commands that need no cluster: ``render``, ``check-runtime`` and ``crds`` (contract section 14)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from dispatch_operator.checks.runtime import runtime_problems
+from dispatch_operator.crds import crds
+from dispatch_operator.documents import DocumentError, read_object, to_json, to_yaml
+from dispatch_operator.models import Backend, InvalidObject, read_backend
+from dispatch_operator.problems import Problem
+from dispatch_operator.quoting import escaped
+from dispatch_operator.render import (
+    backend_problem,
+    problems,
+    render_copy,
+    render_train_job,
+    runtime_reference,
+    start_frame,
+)
+from dispatch_operator.vocabulary import API_VERSION, TRAINER_API_VERSION, Kind, RuntimeKind
+
+REFUSED = 1
+UNREADABLE = 2
+DEFAULT_GPU_RESOURCE = "nvidia.com/gpu"
+
+Object = Mapping[str, Any]
+
+
+class UnreadableError(click.ClickException):
+    """A file that can't be used."""
+
+    exit_code = UNREADABLE
+
+
+@click.command("render")
+@click.option("-f", "--filename", "start_file", required=True, metavar="START.yaml", help="The DispatchStart.")
+@click.option("--backend", "backend_file", required=True, metavar="BACKEND.yaml", help="Its DispatchBackend.")
+@click.option("--runtime", "runtime_file", required=True, metavar="RUNTIME.yaml", help="The runtime that it names.")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Format.")
+def render_command(start_file: str, backend_file: str, runtime_file: str, output: str) -> None:
+    """Print what a DispatchStart becomes, or why it is refused.
+
+    It makes steps 1 to 4 of a Start without a cluster, exactly as the operator makes them, and prints the two objects
+    that the operator would create: the copy of the runtime, and the TrainJob. Whether the backend has proved its
+    gates is not looked at.
+
+    Files are YAML or JSON, as for kubectl; "-" is standard input.
+
+    \b
+    Exit code and what is printed:
+      0  the copy and the TrainJob, on standard output
+      1  refused: every problem on standard error, a line each, as
+         <class>: <name>: <problem>
+         where the name is a field, an extension, a rule that runtimes must keep, or "state"
+      2  a file can't be read, has a duplicate key, or holds something else
+
+    \b
+    Examples:
+      dispatch-operator render -f start.yaml --backend backend.yaml --runtime runtime.yaml
+      kubectl get clustertrainingruntime torch-dispatch -o json |
+        dispatch-operator render -f start.yaml --backend backend.yaml --runtime - -o json
+    """
+    start = _read(start_file, API_VERSION, Kind.DISPATCH_START)
+    backend_object = _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)
+    backend = _backend(backend_file, backend_object)
+    runtime = _read(runtime_file, TRAINER_API_VERSION, *RuntimeKind)
+    wanted = start_frame(start).backend
+    is_named = backend_object["metadata"]["name"] == wanted and _may_be_together(start, backend_object)
+    if closed := backend_problem(wanted, backend if is_named else None):
+        _refuse([closed])
+    found = runtime if _is_named(runtime, start, backend) else None
+    if refused := problems(start, backend, found):
+        _refuse(refused)
+    objects = render_copy(start, runtime), render_train_job(start, backend, runtime["spec"])
+    click.echo(to_json(*objects) if output == "json" else to_yaml(*objects), nl=False)
+
+
+@click.command("check-runtime")
+@click.option("-f", "--filename", "runtime_file", required=True, metavar="RUNTIME.yaml", help="The runtime.")
+@click.option("--backend", "backend_file", metavar="BACKEND.yaml", help="The DispatchBackend, for its gpuResource.")
+def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
+    """Say whether a TrainingRuntime or ClusterTrainingRuntime is fit for Starts, and if not why.
+
+    The rules make sure that a submission is one run with one outcome: no pod is retried behind the supervisor's back,
+    no outcome is cleaned up before it is read, and nothing of the runtime gets in the request's way. names-fit, which
+    depends on the request, is left to "dispatch-operator render".
+
+    Without --backend the GPU resource is nvidia.com/gpu.
+
+    \b
+    Exit code and what is printed:
+      0  nothing: the runtime is fit
+      1  every broken rule on standard error, a line each, as ErrUnsupported: <rule>: <path and problem>
+      2  a file can't be read, has a duplicate key, or holds something else
+
+    \b
+    Examples:
+      dispatch-operator check-runtime -f runtime.yaml
+      kubectl get clustertrainingruntime torch-dispatch -o yaml | dispatch-operator check-runtime -f -
+    """
+    runtime = _read(runtime_file, TRAINER_API_VERSION, *RuntimeKind)
+    resource = DEFAULT_GPU_RESOURCE
+    if backend_file is not None:
+        resource = _backend(backend_file, _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)).spec.gpu_resource
+    if found := tuple(runtime_problems(runtime, resource)):
+        _refuse(found)
+
+
+@click.command("crds")
+def crds_command() -> None:
+    """Print the CustomResourceDefinitions of DispatchStart and DispatchBackend.
+
+    \b
+    Example:
+      dispatch-operator crds | kubectl apply --server-side -f -
+    """
+    click.echo(to_yaml(*crds()), nl=False)
+
+
+def _read(source: str, api_version: str, *kinds: str) -> dict[str, Any]:
+    try:
+        return read_object(source, api_version, kinds)
+    except DocumentError as error:
+        raise UnreadableError(escaped(str(error))) from error
+
+
+def _backend(source: str, raw: Object) -> Backend:
+    try:
+        return read_backend(raw)
+    except InvalidObject as error:
+        raise UnreadableError(escaped(f"{source}: {error}")) from error
+
+
+def _may_be_together(one: Object, other: Object) -> bool:
+    """Whether two objects can be in one namespace; a file that has none may be anywhere."""
+    namespaces = one["metadata"].get("namespace"), other["metadata"].get("namespace")
+    return None in namespaces or namespaces[0] == namespaces[1]
+
+
+def _is_named(runtime: Object, start: Object, backend: Backend) -> bool:
+    """Whether a runtime's file is the one that a request names."""
+    wanted = runtime_reference(start, backend)
+    if wanted is None or (wanted.kind, wanted.name) != (runtime["kind"], runtime["metadata"]["name"]):
+        return False
+    return wanted.kind == RuntimeKind.CLUSTER_TRAINING_RUNTIME or _may_be_together(start, runtime)
+
+
+def _refuse(found: Iterable[Problem]) -> None:
+    """Print problems and exit."""
+    for problem in found:
+        click.echo(escaped(f"{problem.error_class}: {problem}"), err=True)
+    raise SystemExit(REFUSED)

@@ -1,0 +1,223 @@
+"""An API server in memory: names, UIDs, resourceVersions, preconditions, generations, garbage collection and faults.
+
+It stands in for the real one where faults or speed matter; what Kubernetes really does is witnessed by tests/cluster.
+"""
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dispatch_operator.errors import ApiError, Outcome, answered
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, as faults and assertions see it."""
+
+    verb: str
+    kind: str
+    name: str
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.verb, self.kind, self.subresource) if part)
+
+
+Fault = Callable[[Request], ApiError | None]
+
+
+@dataclass
+class FakeApi:
+    """Implements the methods of `dispatch_operator.cluster.Cluster`."""
+
+    objects: dict[tuple[str, str, str], Object] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+    before: Fault = lambda _request: None
+    """Consulted before a request is carried out: an error means that it never was."""
+    after: Fault = lambda _request: None
+    """Consulted after a request was carried out: an error means that its answer was lost."""
+    admit: Callable[[Request, Object], Object] = lambda _request, body: body
+    """What a mutating webhook makes of a written object."""
+    count: int = 0
+
+    def put(self, obj: Object, **status: Any) -> Object:
+        """Place an object as if somebody had created it."""
+        made = copy.deepcopy(obj)
+        meta = made["metadata"]
+        self.count += 1
+        meta.setdefault("uid", f"uid-{self.count}")
+        meta.setdefault("generation", 1)
+        meta["resourceVersion"] = str(self.count)
+        if status:
+            made["status"] = status
+        self.objects[self._key(made["kind"], meta.get("namespace"), meta["name"])] = made
+        return copy.deepcopy(made)
+
+    def one(self, kind: str) -> Object:
+        """Return the only object of a kind."""
+        (found,) = self.all(kind)
+        return found
+
+    def all(self, kind: str) -> list[Object]:
+        """Return copies of all objects of a kind."""
+        return [copy.deepcopy(obj) for (held, _, _), obj in self.objects.items() if held == kind]
+
+    def edit(self, kind: str, change: Callable[[Object], None]) -> None:
+        """Change the only object of a kind as a human would."""
+        obj = self.one(kind)
+        change(obj)
+        self._store(obj)
+
+    def writes(self) -> list[str]:
+        """Return the requests that were no reads, in order."""
+        return [str(request) for request in self.requests if request.verb not in {"get", "list"}]
+
+    def collect(self) -> None:
+        """Delete what is owned by objects that are gone, as the garbage collector does."""
+        held = {obj["metadata"]["uid"] for obj in self.objects.values()}
+        for key, obj in list(self.objects.items()):
+            owners = obj["metadata"].get("ownerReferences")
+            if owners and not any(owner["uid"] in held for owner in owners):
+                del self.objects[key]
+                self.collect()
+
+    async def get(self, kind: str, namespace: str | None, name: str, *, timeout: float) -> Object | None:
+        assert timeout > 0
+        self._request("get", kind, name)
+        found = self.objects.get(self._key(kind, namespace, name))
+        self._answer()
+        return copy.deepcopy(found)
+
+    async def select(
+        self, kind: str, namespace: str, *, timeout: float, label_selector: str = "", field_selector: str = ""
+    ) -> tuple[Object, ...]:
+        assert timeout > 0
+        assert label_selector or field_selector
+        self._request("list", kind, "")
+        wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
+        found = [
+            copy.deepcopy(obj)
+            for (held, where, _), obj in self.objects.items()
+            if (held, where) == (kind, namespace)
+            and wanted.items() <= obj["metadata"].get("labels", {}).items()
+        ]
+        self._answer()
+        return tuple(found)
+
+    async def create(self, kind: str, namespace: str, body: Object, *, timeout: float) -> Object:
+        assert timeout > 0
+        name = body["metadata"]["name"]
+        request = self._request("create", kind, name)
+        if self._key(kind, namespace, name) in self.objects:
+            raise refusal("create", kind, 409, "AlreadyExists", f'"{name}" already exists')
+        made = self.admit(request, copy.deepcopy(dict(body)))
+        made["metadata"]["namespace"] = namespace
+        made = self.put(made)
+        self._answer()
+        return made
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, body: Object, *, timeout: float, subresource: str = ""
+    ) -> Object:
+        assert timeout > 0
+        self._request("patch", kind, name, subresource)
+        held = self._existing("patch", kind, namespace, name)
+        self._require("patch", kind, held, body["metadata"])
+        merged = _merge(copy.deepcopy(held), {key: body[key] for key in body})
+        if merged != held:
+            self._store(merged)
+        made = copy.deepcopy(self.objects[self._key(kind, namespace, name)])
+        self._answer()
+        return made
+
+    async def delete(
+        self, kind: str, namespace: str, name: str, *, timeout: float, uid: str, resource_version: str | None = None
+    ) -> None:
+        assert timeout > 0
+        self._request("delete", kind, name)
+        held = self._existing("delete", kind, namespace, name)
+        self._require("delete", kind, held, {"uid": uid, "resourceVersion": resource_version})
+        del self.objects[self._key(kind, namespace, name)]
+        self._answer()
+
+    def _request(self, verb: str, kind: str, name: str, subresource: str = "") -> Request:
+        self._last = Request(verb, str(kind), name, subresource)
+        self.requests.append(self._last)
+        if error := self.before(self._last):
+            raise error
+        return self._last
+
+    def _answer(self) -> None:
+        if error := self.after(self._last):
+            raise error
+
+    def _existing(self, verb: str, kind: str, namespace: str, name: str) -> Object:
+        held = self.objects.get(self._key(kind, namespace, name))
+        if held is None:
+            raise refusal(verb, kind, 404, "NotFound", f'"{name}" not found')
+        return held
+
+    def _require(self, verb: str, kind: str, held: Object, wanted: Object) -> None:
+        for key in ("uid", "resourceVersion"):
+            if wanted.get(key) is not None and held["metadata"][key] != wanted[key]:
+                raise refusal(verb, kind, 409, "Conflict", f"{key} differs")
+
+    def _store(self, obj: Object) -> None:
+        self.count += 1
+        meta = obj["metadata"]
+        key = self._key(obj["kind"], meta.get("namespace"), meta["name"])
+        if self.objects[key].get("spec") != obj.get("spec"):
+            meta["generation"] += 1
+        meta["resourceVersion"] = str(self.count)
+        self.objects[key] = copy.deepcopy(obj)
+
+    @staticmethod
+    def _key(kind: str, namespace: str | None, name: str) -> tuple[str, str, str]:
+        return (str(kind), "" if kind == "ClusterTrainingRuntime" else (namespace or ""), name)
+
+
+def refusal(verb: str, kind: str, status: int, reason: str, message: str) -> ApiError:
+    """Return the error of an answer, as the API server words it."""
+    body = f'{{"kind":"Status","reason":"{reason}","message":{_quoted(message)}}}'
+    return answered(verb, kind, status, body, None)
+
+
+def unanswered(verb: str = "create", kind: str = "TrainJob") -> ApiError:
+    """Return the error of a request whose answer never came."""
+    return ApiError(verb, kind, Outcome.UNANSWERED, "no answer in time")
+
+
+def nth(number: int, verb: str, kind: str, error: ApiError) -> Fault:
+    """Return a fault of the n-th request of a kind, counted from 1."""
+    counter = iter(range(1, 1_000_000))
+
+    def fault(request: Request) -> ApiError | None:
+        return error if (request.verb, request.kind) == (verb, kind) and next(counter) == number else None
+
+    return fault
+
+
+def always(verb: str, kind: str, error: ApiError) -> Fault:
+    """Return a fault of every request of a kind."""
+    return lambda request: error if (request.verb, request.kind) == (verb, kind) else None
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)
+
+
+def _merge(held: Any, patch: Any) -> Any:
+    """Apply a JSON merge patch (RFC 7396)."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(held) if isinstance(held, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merge(result.get(key), value)
+    return result

@@ -1,0 +1,71 @@
+"""The operator's looks over a fake API, one after the other, with a cache as fresh or as stale as a test wants it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dispatch_operator.acts import Settled
+from dispatch_operator.cache import Cache, Key
+from dispatch_operator.conditions import broken_invariants
+from dispatch_operator.look import Looker
+from support.builders import NAMESPACE
+from support.fake_api import FakeApi
+
+Object = dict[str, Any]
+CACHED = ("DispatchStart", "DispatchBackend", "TrainJob", "TrainingRuntime", "ClusterTrainingRuntime", "JobSet")
+MANAGED_BY = "app.kubernetes.io/managed-by"
+NOW = 1_767_225_600.0
+"""2026-01-01T00:00:00Z, when these tests take place."""
+
+
+@dataclass
+class FakeOperator:
+    """One operator: `look` makes one look with what the cache holds, `settle` as many as are asked for at once."""
+
+    api: FakeApi
+    now: float = NOW
+    cache: Cache = field(default_factory=Cache)
+    announced: list[tuple[Object, Object]] = field(default_factory=list)
+
+    def watch(self) -> None:
+        """Let the cache catch up with the API server."""
+        self.cache = Cache()
+        for kind in CACHED:
+            for obj in self.api.all(kind):
+                # The operator watches only the TrainJobs that carry its label.
+                if kind != "TrainJob" or obj["metadata"].get("labels", {}).get(MANAGED_BY):
+                    self.cache.put(kind, obj)
+
+    async def look(self, name: str = "llama-s1", *, stale: bool = False) -> Settled:
+        """Look once; every status that is written keeps the invariants."""
+        if not stale:
+            self.watch()
+        looker = Looker(self.api, self.cache, lambda *pair: self.announced.append(pair), lambda: self.now)  # type: ignore[arg-type]
+        settled = await looker.look(Key(NAMESPACE, name))
+        for start in self.api.all("DispatchStart"):
+            if start["metadata"]["name"] == name and start["status"].get("phase"):
+                assert broken_invariants(start["status"]) == []
+        return settled
+
+    async def settle(self, name: str = "llama-s1", looks: int = 10) -> Object:
+        """Look until two looks in a row write nothing; return the DispatchStart."""
+        for _ in range(looks):
+            written = len(self.api.writes())
+            await self.look(name)
+            if len(self.api.writes()) == written:
+                return self.start(name)
+            self.now += 1
+        raise AssertionError(f"still writing after {looks} looks: {self.api.writes()}")
+
+    def start(self, name: str = "llama-s1") -> Object:
+        """Return a DispatchStart as it stands."""
+        return next(start for start in self.api.all("DispatchStart") if start["metadata"]["name"] == name)
+
+
+def conditions(start: Object) -> dict[str, tuple[str, str]]:
+    """Return the status and reason of each condition by its type."""
+    return {entry["type"]: (entry["status"], entry["reason"]) for entry in start["status"]["conditions"]}
+
+
+def message(start: Object, kind: str) -> str:
+    """Return the message of a condition."""
+    return next(entry["message"] for entry in start["status"]["conditions"] if entry["type"] == kind)

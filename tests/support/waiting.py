@@ -1,0 +1,24 @@
+"""Waiting for a condition, with a deadline."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+POLL_SECONDS = 0.1
+
+
+def until(what: str, condition: Callable[[], T | None], *, seconds: float = 60.0) -> T:
+    """Return what `condition` returns, as soon as that is true.
+
+    Raises:
+        TimeoutError: It was not within `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        if result := condition():
+            return result
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:g} s: {what}")
+        threading.Event().wait(POLL_SECONDS)
