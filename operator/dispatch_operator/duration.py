@@ -13,7 +13,7 @@ NANOSECONDS = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_SECOND = NANOSECONDS["s"]
+SECOND = NANOSECONDS["s"]
 
 # ASCII digits only. Longer units stand before those they begin with.
 _NUMBER = r"(?:[0-9]+(?:[.][0-9]*)?|[.][0-9]+)"
@@ -57,7 +57,7 @@ def whole_seconds(text: str) -> int:
     nanoseconds = parse(text)
     whole = int(nanoseconds)
     whole += nanoseconds > whole
-    return -(-whole // _SECOND)
+    return -(-whole // SECOND)
 
 
 def seconds(text: str) -> float:
@@ -66,4 +66,4 @@ def seconds(text: str) -> float:
     Raises:
         ValueError: the text is not Go's duration syntax.
     """
-    return float(parse(text) / _SECOND)
+    return float(parse(text) / SECOND)

@@ -48,7 +48,7 @@ def check_copy(seen: Seen, *, opening: bool) -> Act | str | None:
     if not suspect:
         return None
     source: Mapping[str, Any] = at(seen.start, "status", "source") or {}
-    if seen.copy.obj is None or not source:
+    if uid_of(seen.copy.obj) != at(seen.start, "status", "copy", "uid") or not source:
         return _altered(seen)
     # It was edited; perhaps it was edited back. Only the source can tell, if it is still the one that was copied.
     if not seen.runtime.live:

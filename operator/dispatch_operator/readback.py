@@ -50,7 +50,7 @@ def _owners(wrote_meta: Mapping[str, Any], read_meta: Mapping[str, Any]) -> Iter
 
 def _patch(wrote: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[str]:
     """Compare the patch of dispatch's manager, whose time Trainer stamps; entries of others may be added."""
-    path: Path = ("spec", "runtimePatches", PATCH_MANAGER)
+    path: Path = ("spec", "runtimePatches", f"manager={PATCH_MANAGER}")
     yield from _compared(_own_patch(wrote), _own_patch(read), path)
 
 
@@ -85,18 +85,18 @@ def _lists(wrote: list[Any], read: list[Any], path: Path) -> Iterator[str]:
         return
     others = dict(zip(read_names, read, strict=True))
     for name, item in zip(wrote_names, wrote, strict=True):
-        yield from _compared(item, others.get(name, _ABSENT), (*path, name))
+        yield from _compared(item, others.get(name, _ABSENT), (*path, f"name={name}"))
     for name in read_names:
         if name not in wrote_names:
-            yield from _compared(_ABSENT, others[name], (*path, name))
+            yield from _compared(_ABSENT, others[name], (*path, f"name={name}"))
     if wrote_names != read_names and sorted(wrote_names) == sorted(read_names):
         yield _difference(path, wrote_names, read_names)
 
 
 def _names(items: Sequence[Any]) -> list[str] | None:
-    names = [item.get("name") for item in items if isinstance(item, Mapping)]
-    distinct = {name for name in names if isinstance(name, str)}
-    return names if len(distinct) == len(items) else None
+    """Return the names of the items when each has one of its own."""
+    names = [item["name"] for item in items if isinstance(item, Mapping) and isinstance(item.get("name"), str)]
+    return names if len(set(names)) == len(items) else None
 
 
 def _is_same(wrote: object, read: object) -> bool:

@@ -21,12 +21,12 @@ POLICY_ENV: Mapping[str, tuple[str, ...]] = {
 }
 """The variables that Trainer sets itself, by the runtime's policy."""
 
-NAME_FIELDS = frozenset({"job", "submission", "nodes", "request", "spec"})
+NAME_FIELDS = frozenset({"job", "submission", "nodes"})
 """The fields without which hostnames can't be counted."""
 
 
 def fit_problems(request: StartRequest, raw: Mapping[str, Any], refused: frozenset[str]) -> Iterator[Problem]:
-    """Yield what is wrong with a request on a runtime; ``refused`` names the request's fields that are wrong already."""
+    """Yield what is wrong with a request on a runtime; ``refused`` names the fields that are wrong already."""
     runtime = Runtime(Part(("spec",), raw.get("spec")), gpu_resource="")
     policies = _policies(runtime)
     if request.spec.procs_per_node > 0 and "torch" not in policies:
@@ -36,7 +36,7 @@ def fit_problems(request: StartRequest, raw: Mapping[str, Any], refused: frozens
         for key in sorted(set(POLICY_ENV[policy]) & set(request.spec.env)):
             yield Problem(ErrorClass.INVALID, "env", f"the name {quote(key)} is one that Trainer sets for {policy}")
     if not refused & NAME_FIELDS:
-        yield from rule_problems("names-fit", lambda: names_fit(request, runtime))
+        yield from rule_problems("names-fit", names_fit(request, runtime))
 
 
 def names_fit(request: StartRequest, runtime: Runtime) -> Texts:
@@ -50,7 +50,7 @@ def names_fit(request: StartRequest, runtime: Runtime) -> Texts:
         hostname = f"{name}-{job.at('name').text()}-{max(replicas - 1, 0)}-{max(pods - 1, 0)}"
         if len(hostname) > LONGEST_HOSTNAME:
             yield (
-                f"{job} gives pods the hostname {hostname}, of {len(hostname)} characters, "
+                f"{job} gives pods the hostname {quote(hostname)}, of {len(hostname)} characters, "
                 f"and at most {LONGEST_HOSTNAME} fit"
             )
 

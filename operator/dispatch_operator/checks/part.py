@@ -25,7 +25,7 @@ class Part:
     @property
     def is_stated(self) -> bool:
         """Whether it is present and not null, ``""`` or ``[]``; ``false`` and 0 count as stated (section 7)."""
-        return self.value is not None and self.value != "" and self.value != []
+        return self.value not in (None, "", [])
 
     def at(self, *keys: str) -> "Part":
         """Return what the keys lead to.
@@ -38,7 +38,7 @@ class Part:
             part = Part((*part.path, key), part._mapping().get(key))
         return part
 
-    def keys(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """Return the keys of an object, sorted, whatever their values; none when absent.
 
         Raises:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from dispatch_operator import duration
-from dispatch_operator.models.start import IMAGE, RUNTIME_REF, StartReading, StartRequest
 from dispatch_operator.models.reading import Fault, dotted
+from dispatch_operator.models.start import IMAGE, RUNTIME_REF, StartReading, StartRequest
 from dispatch_operator.problems import Problem
 from dispatch_operator.quoting import name as shown_name
 from dispatch_operator.quoting import quote
@@ -37,7 +37,7 @@ SHELL_ENV = frozenset(
 
 _ULID = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _C_IDENTIFIER = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-_BUCKET = re.compile("s3://[^/?#]")
+_BUCKET = re.compile(r"s3://[^/?#\s]")
 # Trainer's snapshot of the runtime is YAML, which can't carry these (and would change U+0085).
 _FORBIDDEN = re.compile("[\x00\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _NO_IMAGE_CHARACTER = re.compile(rf"\s|[\x00-\x1f]|{_FORBIDDEN.pattern}")
@@ -148,7 +148,7 @@ def time_limit(request: StartRequest) -> Text:
         return
     if nanoseconds < 0:
         yield f"{quote(text)} is negative"
-    elif duration.whole_seconds(text) > LONGEST_TIME_LIMIT:
+    elif nanoseconds > LONGEST_TIME_LIMIT * duration.SECOND:
         yield f"{quote(text)} is longer than 9,223,372,036 seconds"
 
 
@@ -224,7 +224,8 @@ def _fault_problem(fault: Fault) -> Problem:
             pass
         case (field, *inner):
             pass
-    text = f"{dotted(tuple(inner))} {fault.text}" if inner else fault.text
+    where = f"item {inner[0]} " if inner and isinstance(inner[0], int) else f"{dotted(tuple(inner))} " if inner else ""
+    text = where + fault.text
     return Problem(ErrorClass.INVALID, shown_name(str(field)), text)
 
 

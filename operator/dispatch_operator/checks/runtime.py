@@ -8,7 +8,7 @@ from typing import Any
 
 from dispatch_operator.checks.part import Part, WrongShapeError
 from dispatch_operator.problems import Problem
-from dispatch_operator.quoting import quote
+from dispatch_operator.quoting import escaped, quote
 from dispatch_operator.vocabulary import (
     ANCESTOR_LABEL,
     DISPATCH_ENV,
@@ -78,12 +78,14 @@ def known_policy(runtime: Runtime) -> Texts:
     if not policy.is_stated:
         yield f"{policy} is required; it may be empty, or hold one of {', '.join(POLICIES)}"
         return
-    held = [part for part in (policy.at(key) for key in policy.keys() if key != "numNodes") if part.is_stated]
-    yield from (f"{part} is not supported, only {', '.join(POLICIES)}" for part in held if part.path[-1] not in POLICIES)
+    held = [key for key in policy.names() if key != "numNodes" and policy.at(key).is_stated]
+    for key in held:
+        if key not in POLICIES:
+            yield f"{policy.at(key)} is not supported, only {', '.join(POLICIES)}"
     if len(held) > 1:
-        yield f"{policy} holds {' and '.join(str(part.path[-1]) for part in held)}, and only one is possible"
-    for part in held:
-        part.keys()
+        yield f"{policy} holds {escaped(' and '.join(held))}, and only one is possible"
+    for key in held:
+        policy.at(key).names()
 
 
 def one_trainer(runtime: Runtime) -> Texts:
@@ -223,7 +225,7 @@ def no_reserved_keys(runtime: Runtime) -> Texts:
     for template in templates:
         labels, annotations = template.at("metadata", "labels"), template.at("metadata", "annotations")
         for prefix, keys in ((GROUP, labels), (GROUP, annotations), (KUEUE_GROUP, labels)):
-            for key in keys.keys():
+            for key in keys.names():
                 if key.startswith(f"{prefix}/"):
                     yield f"{keys.at(key)} is stated, and {prefix}/ is reserved"
 
@@ -276,13 +278,13 @@ def runtime_problems(raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Prob
     """
     runtime = Runtime(Part(("spec",), raw.get("spec")), gpu_resource)
     for rule, check in RULES:
-        yield from rule_problems(rule, lambda check=check: check(runtime))
+        yield from rule_problems(rule, check(runtime))
 
 
-def rule_problems(rule: str, check: Callable[[], Texts]) -> Iterator[Problem]:
+def rule_problems(rule: str, texts: Texts) -> Iterator[Problem]:
     """Yield what one rule finds, a wrong type included."""
     try:
-        for text in check():
+        for text in texts:
             yield Problem(ErrorClass.UNSUPPORTED, rule, text)
     except WrongShapeError as error:
         yield Problem(ErrorClass.UNSUPPORTED, rule, str(error))

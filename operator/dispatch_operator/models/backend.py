@@ -97,15 +97,17 @@ class BackendSpec(Model):
         default=None,
         description="Kueue mode. When absent jobs are gated plainly, by the TrainJob's spec.suspend.",
     )
-    timeouts: Timeouts = Field(default_factory=Timeouts, description="How long the operator waits.", json_schema_extra={"default": {}})
+    timeouts: Timeouts = Field(
+        default_factory=Timeouts,
+        description="How long the operator waits.",
+        json_schema_extra={"default": {}},
+    )
 
 
 class Backend(Model):
     """Where the DispatchStarts of a namespace may run: the runtimes, the GPU resource, and the kind of start gate."""
 
     spec: BackendSpec = Field(description="What Starts on this backend may use, and how.")
-
-
 
 
 def read_backend(raw: Mapping[str, Any]) -> Backend:

@@ -25,7 +25,7 @@ def environment(request: StartRequest) -> list[dict[str, Any]]:
 
 
 def epoch_prefix(request: StartRequest) -> int:
-    """Return G × 10^6 + N, which the prologue completes with the restart to the epoch."""
+    """Return G * 10^6 + N, which the prologue completes with the restart to the epoch."""
     return request.generation * _SUBMISSIONS_OF_A_GENERATION + request.submission
 
 

@@ -29,10 +29,7 @@ def _replicated_job(identity: Identity, name: str) -> dict[str, Any]:
 
 
 def _podinfo() -> dict[str, Any]:
-    items = [
-        {"path": path, "fieldRef": {"fieldPath": f"metadata.{path}"}}
-        for path in ("labels", "annotations")
-    ]
+    items = [{"path": path, "fieldRef": {"fieldPath": f"metadata.{path}"}} for path in ("labels", "annotations")]
     return {
         "volumes": [{"name": PODINFO_VOLUME, "downwardAPI": {"items": items}}],
         "containers": [{"name": NODE, "volumeMounts": [{"name": PODINFO_VOLUME, "mountPath": PODINFO_PATH}]}],

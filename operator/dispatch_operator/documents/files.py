@@ -1,0 +1,69 @@
+"""The one object that a file holds (contract section 14)."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dispatch_operator.documents.error import DocumentError
+from dispatch_operator.documents.json_text import json_document
+from dispatch_operator.documents.yaml_text import yaml_documents
+from dispatch_operator.quoting import quote
+
+STDIN = "-"
+
+
+def read_object(source: str, api_version: str, kinds: Sequence[str]) -> dict[str, Any]:
+    """Read the one object of a YAML or JSON file, or of standard input.
+
+    Raises:
+        DocumentError: it can't be read, is not exactly one object of these kinds, or its identity is not text.
+    """
+    document = _only_document(source, _text(source))
+    if document.get("apiVersion") != api_version or document.get("kind") not in kinds:
+        found = f"{quote(document.get('kind'))} of {quote(document.get('apiVersion'))}"
+        raise DocumentError(f"{source}: must be a {' or '.join(kinds)} of {api_version}, not {found}")
+    metadata = document.get("metadata")
+    if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        raise DocumentError(f"{source}: metadata.name must be a string")
+    for key in ("namespace", "uid"):
+        if not isinstance(metadata.get(key, ""), str | None):
+            raise DocumentError(f"{source}: metadata.{key} must be a string, not {quote(metadata[key])}")
+    return document
+
+
+def _text(source: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise DocumentError(f"{source}: can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{source}: is not UTF-8, at byte {error.start}") from error
+
+
+def _only_document(source: str, text: str) -> dict[str, Any]:
+    try:
+        documents = [document for document in _documents(source, text) if document is not None]
+    except RecursionError as error:
+        raise DocumentError(f"{source}: is nested too deeply") from error
+    if len(documents) != 1:
+        raise DocumentError(f"{source}: must hold one object, not {len(documents)}")
+    (document,) = documents
+    if not isinstance(document, dict):
+        raise DocumentError(f"{source}: must hold an object, not {quote(document)}")
+    return document
+
+
+def _documents(source: str, text: str) -> Iterator[Any]:
+    """Yield the documents; what begins like JSON is read as JSON, and as YAML when it is none."""
+    if text.lstrip().startswith("{"):
+        try:
+            yield json_document(source, text)
+        except json.JSONDecodeError as error:
+            if source.endswith(".json"):
+                raise DocumentError(f"{source}:{error.lineno}:{error.colno}: {error.msg}") from error
+        else:
+            return
+    yield from yaml_documents(source, text)

@@ -1,0 +1,37 @@
+"""JSON text as values, refusing what JSON's own parser lets pass."""
+
+import json
+import math
+from typing import Any, NoReturn
+
+from dispatch_operator.documents.error import DocumentError
+from dispatch_operator.documents.scalars import integer
+from dispatch_operator.documents.yaml_text import yaml_documents
+from dispatch_operator.quoting import quote
+
+
+def json_document(source: str, text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value of a JSON text; a surrogate pair is one character.
+
+    Raises:
+        DocumentError: it has a duplicate key, or a number that is none in JSON.
+        json.JSONDecodeError: it is no JSON.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(pairs) != len(dict(pairs)):
+            # JSON's parser does not say where; YAML's does.
+            list(yaml_documents(source, text))
+            raise DocumentError(f"{source}: has a duplicate key")
+        return dict(pairs)
+
+    def number(digits: str) -> float | int:
+        whole = integer(digits)
+        if whole is None and math.isinf(float(digits)):
+            raise DocumentError(f"{source}: {quote(digits)} is not a number that JSON can hold")
+        return float(digits) if whole is None else whole
+
+    def refuse(word: str) -> NoReturn:
+        raise DocumentError(f"{source}: {word} is not a number that JSON can hold")
+
+    return json.loads(text, object_pairs_hook=unique, parse_int=number, parse_float=number, parse_constant=refuse)

@@ -1,0 +1,61 @@
+"""The operator as its own process, as it runs in a pod."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.waiting import until
+
+STOP_SECONDS = 20
+
+
+class Service:
+    """A running `dispatch-operator run`; its log is kept in a file."""
+
+    def __init__(self, kubeconfig: Path, *arguments: str) -> None:
+        self.log = Path(tempfile.mkstemp(prefix="dispatch-operator-", suffix=".log")[1])
+        command = [sys.executable, "-m", "dispatch_operator.main", "run", "--kubeconfig", str(kubeconfig), *arguments]
+        with self.log.open("w") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=dict(os.environ))
+        until("the operator watches", self._watches)
+
+    def kill(self) -> None:
+        """End it as a crash would, at any instruction."""
+        self._process.kill()
+        self._process.wait(STOP_SECONDS)
+
+    def stop(self) -> int:
+        """End it as Kubernetes does; return its exit code."""
+        self._process.terminate()
+        return self._process.wait(STOP_SECONDS)
+
+    @property
+    def runs(self) -> bool:
+        """True until it ended."""
+        return self._process.poll() is None
+
+    def _watches(self) -> bool:
+        if not self.runs:
+            raise AssertionError(f"the operator ended:\n{self.log.read_text()}")
+        return "Starting the watch-stream" in self.log.read_text() or "Initial authentication" in self.log.read_text()
+
+
+@contextmanager
+def serving(kubeconfig: Path, *arguments: str) -> Iterator[Service]:
+    """Run an operator for as long as the block; it must stop cleanly, and must not have logged a traceback."""
+    service = Service(kubeconfig, *arguments)
+    try:
+        yield service
+    except BaseException:
+        service.kill()
+        sys.stderr.write(service.log.read_text())
+        raise
+    if service.runs:
+        code = service.stop()
+        assert code == 0, service.log.read_text()
+    assert "Traceback" not in service.log.read_text(), service.log.read_text()
+    service.log.unlink()
