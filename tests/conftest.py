@@ -1,5 +1,6 @@
 """Fixtures of all tests: the embedded control planes, one of each kind per session, started when first asked for."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,10 @@ import pytest
 
 from controlplane import Cluster, running
 from controlplane.build import CONTROLLERS, KUBERNETES, build
+
+# Before Python 3.14, asking for the current event loop makes one where none was ever set. Pytest-asyncio asks, and
+# leaves that loop unclosed (https://github.com/pytest-dev/pytest-asyncio/issues/724); with None set, none is made.
+asyncio.set_event_loop(None)
 
 CRDS = Path(__file__).parents[1] / "crds"
 CLUSTERS = ("cluster", "kueue_cluster")

@@ -180,6 +180,10 @@ def _text(body: object) -> str:
     return body.decode(errors="replace") if isinstance(body, bytes) else str(body or "")
 
 
+class NoClusterError(Exception):
+    """There is nothing to connect to: no usable kubeconfig, and no service account."""
+
+
 def in_cluster(kubeconfig: str | None) -> bool:
     """Tell whether the pod's service account is to be used: no kubeconfig was named, and this is a pod."""
     return not kubeconfig and "KUBECONFIG" not in os.environ and "KUBERNETES_SERVICE_HOST" in os.environ
@@ -193,17 +197,20 @@ async def connected(kubeconfig: str | None) -> AsyncIterator[Cluster]:
         kubeconfig: Path of the file; None for KUBECONFIG, the usual place, or the in-cluster account.
 
     Raises:
-        kubernetes_asyncio.config.ConfigException: No usable configuration was found.
+        NoClusterError: No usable configuration was found.
     """
     configuration = client.Configuration()
     # Bounded, so that a burst opens no connection for each request (default: 100).
     configuration.connection_pool_maxsize = 50
     # A resent create could be carried out twice unseen; every retry is the reconciler's.
     configuration.retries = False
-    if in_cluster(kubeconfig):
-        config.load_incluster_config(client_configuration=configuration)
-    else:
-        await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    try:
+        if in_cluster(kubeconfig):
+            config.load_incluster_config(client_configuration=configuration)
+        else:
+            await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    except config.ConfigException as error:
+        raise NoClusterError(str(error)) from error
     async with client.ApiClient(configuration) as api:
         api.user_agent = f"dispatch-operator/{__version__}"
         yield Cluster(api)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from dispatch_operator.vocabulary import ErrorClass
 
@@ -28,14 +29,11 @@ def class_of(problems: Sequence[Problem]) -> ErrorClass:
 
 def summary(problems: Iterable[Problem], limit: int = 32_768) -> str:
     """Join problems to one message of at most ``limit`` characters, whole problems only (contract section 11)."""
-    message = ""
-    waiting = list(problems)
-    while waiting:
-        longer = f"{message}; {waiting[0]}" if message else str(waiting[0])
-        rest = len(waiting) - 1
-        note = f"; and {rest} more" if rest else ""
-        if len(longer) + len(note) > limit:
-            return f"{message}; and {len(waiting)} more" if message else f"{len(waiting)} problems, too long to show"
-        message = longer
-        del waiting[0]
-    return message
+    texts = [str(problem) for problem in problems]
+    whole = "; ".join(texts)
+    if len(whole) <= limit:
+        return whole
+    room = limit - len(f"; and {len(texts)} more")
+    shown = sum(length <= room for length in accumulate(len(text) + 2 for text in texts))
+    left = len(texts) - shown
+    return "; ".join([*texts[:shown], f"and {left} more"]) if shown else f"{left} problems, too long to show"

@@ -6,9 +6,8 @@ import os
 
 import click
 import kopf
-from kubernetes_asyncio.config import ConfigException
 
-from dispatch_operator.cluster import connected
+from dispatch_operator.cluster import NoClusterError, connected
 from dispatch_operator.handlers import register, settings
 
 
@@ -66,7 +65,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
         os.environ["KUBECONFIG"] = kubeconfig
     try:
         asyncio.run(_serve(namespaces, kubeconfig, f"http://{health}/healthz" if health else None))
-    except ConfigException as error:
+    except NoClusterError as error:
         raise click.ClickException(f"no cluster to connect to: {error}; name a --kubeconfig") from error
 
 

@@ -37,6 +37,8 @@ def up(*, kueue: bool, extra_manifests: tuple[Path, ...]) -> None:
             plane.wait()
     except KeyboardInterrupt:
         say("stopped")
+    except (OSError, RuntimeError) as error:
+        raise click.ClickException("\n".join([str(error), *getattr(error, "__notes__", ())])) from error
 
 
 @main.command(name="build")

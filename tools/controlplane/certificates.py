@@ -40,7 +40,9 @@ class Authority:
         """A client certificate that the API server takes for `user` in `group`."""
         name = user.replace(":", "-")
         # Go refuses a certificate whose list of alternative names is empty.
-        return self._write(f"{name}-client", self._authority.issue_cert(name, common_name=user, organization_name=group))
+        return self._write(
+            f"{name}-client", self._authority.issue_cert(name, common_name=user, organization_name=group)
+        )
 
     def context(self, client: KeyPair) -> ssl.SSLContext:
         """A TLS context that trusts this authority and presents `client`."""

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -43,9 +43,10 @@ class ControlPlane:
         self._extra_manifests = tuple(extra_manifests)
         self._stopping = threading.Event()
         self._settled = threading.Event()
+        self._ended = threading.Event()
         self._cluster: Cluster | None = None
         self._failure: BaseException | None = None
-        self._thread: threading.Thread | None = None
+        self._started = False
 
     def start(self) -> Cluster:
         """Build the programs where needed, start them, and return when the cluster is ready.
@@ -58,23 +59,24 @@ class ControlPlane:
             StoppedError: `stop` was called meanwhile.
         """
         kubernetes, controllers = build(KUBERNETES), build(CONTROLLERS)
-        self._thread = threading.Thread(target=self._live, args=(kubernetes, controllers), name="controlplane")
+        folder = Path(tempfile.mkdtemp(prefix="dispatch-operator-"))
+        thread = threading.Thread(target=self._live, args=(folder, kubernetes, controllers), name="controlplane")
         try:
-            self._thread.start()
+            thread.start()
+            self._started = True
             self._settled.wait()
         except BaseException:
             self.stop()
             raise
         if self._cluster is None:
-            self._thread.join()
             raise self._failure or StoppedError("stopped before it was up")
         return self._cluster
 
     def stop(self) -> None:
         """Stop everything, and return when it has ended."""
         self._stopping.set()
-        if self._thread:
-            self._thread.join()
+        if self._started:
+            self._ended.wait()
 
     def wait(self) -> None:
         """Wait for the end, which comes by itself only with a failure.
@@ -82,8 +84,8 @@ class ControlPlane:
         Raises:
             ProcessDiedError: A program ended.
         """
-        if self._thread:
-            self._thread.join()
+        # Not by joining the thread: one whose join was interrupted counts as ended (python/cpython#90882).
+        self._ended.wait()
         self._check()
 
     def __enter__(self) -> Cluster:
@@ -110,22 +112,19 @@ class ControlPlane:
         """Stop it, while the event loop goes on."""
         await asyncio.to_thread(self.stop)
 
-    def _live(self, kubernetes: Built, controllers: Built) -> None:
+    def _live(self, folder: Path, kubernetes: Built, controllers: Built) -> None:
         """The thread's work, which leaves nothing behind but the logs of a failure."""
-        folder = Path(tempfile.mkdtemp(prefix="dispatch-operator-"))
         try:
-            with ports.reserved(Ports.COUNT) as numbers:
+            with suppress(StoppedError), ports.reserved(Ports.COUNT) as numbers:
                 self._run(Site.prepare(folder, Ports(*numbers), kubernetes, controllers))
-        except StoppedError:
             shutil.rmtree(folder)
         except BaseException as error:  # noqa: BLE001  # Whatever it is, who waits for this thread must learn of it.
             error.add_note(f"The logs are in {folder / 'logs'}")
             self._failure = error
             shutil.rmtree(folder / "etcd", ignore_errors=True)
-        else:
-            shutil.rmtree(folder)
         finally:
             self._settled.set()
+            self._ended.set()
 
     def _run(self, site: Site) -> None:
         processes = Processes(site.logs)

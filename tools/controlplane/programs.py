@@ -1,7 +1,11 @@
 """The command line of every program, and the configuration files that it reads."""
 
+import fcntl
 import json
 import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from controlplane.ports import LOOPBACK
@@ -9,6 +13,9 @@ from controlplane.processes import Program, Stage
 from controlplane.site import ADMINISTRATORS, Site
 
 DATA = Path(__file__).with_name("data")
+# The defaults are for clusters whose API server has more to do than these few controllers.
+CLIENT_LIMITS = ("--kube-api-qps=200", "--kube-api-burst=400")
+
 SERVICE_CIDR = "10.0.0.0/24"
 POD_CIDR = "10.64.0.1/10"
 
@@ -97,6 +104,7 @@ def kube_controller_manager(site: Site) -> Program:
             f"--service-account-private-key-file={tokens.key}",
             f"--root-ca-file={site.authority.file}",
             "--profiling=false",
+            *CLIENT_LIMITS,
         ),
     )
 
@@ -113,6 +121,7 @@ def kube_scheduler(site: Site) -> Program:
             "--leader-elect=false",
             "--secure-port=0",
             "--profiling=false",
+            *CLIENT_LIMITS,
         ),
     )
 
@@ -196,7 +205,11 @@ def kueue(site: Site) -> Program:
 
 
 def _controller(
-    site: Site, name: str, binary: str, configuration: dict[str, object], environment: dict[str, str] | None = None
+    site: Site,
+    name: str,
+    binary: str,
+    configuration: Mapping[str, object],
+    environment: Mapping[str, str] | None = None,
 ) -> Program:
     home = site.home(name)
     file = home / "configuration.json"
@@ -212,20 +225,32 @@ def _webhook(site: Site, name: str) -> dict[str, object]:
 
 
 def _provide_metrics_certificate(site: Site) -> None:
-    """Put a certificate where Kueue insists on one; it serves no port with it here, so that any will do."""
+    """Put a certificate where Kueue insists on one; here it serves nothing with it, so that any will do."""
     folder = KUEUE_METRICS_CERTIFICATE
-    if all(os.access(folder / name, os.R_OK) for name in ("tls.crt", "tls.key")):
+    names = ("tls.key", "tls.crt")
+    if all(os.access(folder / name, os.R_OK) for name in names):
         return
-    pair = site.authority.server("kueue-metrics")
+    source = site.authority.server("kueue-metrics").certificate.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path in (pair.key, pair.certificate):
-            # Renamed into place: another control plane may be starting at the same time.
-            temporary = folder / f".{path.name}.{os.getpid()}"
-            temporary.write_bytes(path.read_bytes())
-            temporary.replace(folder / path.name)
+        with _lock_on(folder):
+            # Another control plane that starts at the same time must not make a pair out of two halves.
+            if not (folder / names[-1]).exists():
+                for name in names:
+                    shutil.copyfile(source / name, folder / f".{name}")
+                    (folder / f".{name}").replace(folder / name)
     except PermissionError as error:
         raise PermissionError(
             f"Kueue reads a certificate from {folder}, which can't be written: run once "
-            f"`sudo install -d -o $(id -u) {folder}`, or run without Kueue"
+            f"`sudo install -d -o $(id -u) {folder}`, or start without Kueue"
         ) from error
+
+
+@contextmanager
+def _lock_on(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

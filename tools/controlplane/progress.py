@@ -44,7 +44,8 @@ def run_with_progress(
 
 def say(text: str) -> None:
     """Tell the reader something, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _report_until_end(what: str, process: subprocess.Popen[bytes], started: float) -> None:

@@ -1,0 +1,66 @@
+# Everything here sets itself up: a virtual environment with locked, hashed dependencies, and the control plane's
+# programs, which are built once into a cache folder. Only Python 3.11 or newer and make must be there.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find operator -type f -not -name '*.pyc')
+export PYTHONPATH := tools
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test cluster lint format crds lock clean
+
+help: ## Say what can be made.
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+$(VENV)/.dependencies: requirements/dev.txt
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.txt
+	touch $@
+
+# The tests import the operator from its wheel, as a user installs it.
+$(VENV)/.installed: $(VENV)/.dependencies pyproject.toml README.md $(SOURCES)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	touch $@
+
+demo: $(VENV)/.installed ## Show a start from apply to Succeeded on a control plane of its own.
+	$(BIN)/python -m demo
+
+test: lint ## Run all checks and tests, on the real control plane too.
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m pytest --cov --cov-report= $(TESTS)
+	$(BIN)/python -m coverage report
+	$(BIN)/python -m coverage report --fail-under=100 --include='$(PURE)'
+
+# Modules that decide and render, without I/O: every branch of them is tested.
+comma := ,
+empty :=
+space := $(empty) $(empty)
+PURE_MODULES := acts after_refusal after_start announce conditions decide differences duration errors gate judge learn \
+	mirror ours outcome problems quantity quoting readback seen status times verdicts vocabulary \
+	checks/* models/* render/* steps/*
+PURE = $(subst $(space),$(comma),$(foreach module,$(PURE_MODULES),*/dispatch_operator/$(module).py))
+
+cluster: $(VENV)/.installed ## Keep a control plane up until Ctrl-C, and print its KUBECONFIG (KUEUE=1 for Kueue too).
+	$(BIN)/python -m controlplane up $(if $(KUEUE),--kueue)
+
+lint: $(VENV)/.installed ## Check style, types, layers and generated files.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed ## Format the code.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+crds: $(VENV)/.installed ## Write the CRDs from the models, here and into the chart.
+	$(BIN)/python -m dispatch_operator.crds crds
+	$(BIN)/python -m dispatch_operator.crds deploy/chart/dispatch-operator/crds
+
+lock: ## Lock the dependencies anew (needs uv).
+	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
+	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
+
+clean: ## Remove what was made here (the control plane's programs stay in the cache).
+	rm -rf $(VENV) dist build .coverage* .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,107 @@
+"""The cache: what it keeps, and whom a change concerns."""
+
+from typing import Any
+
+import pytest
+
+from dispatch_operator.cache import Cache, Key
+from support.builders import JOB, NAME, NAMESPACE, make_backend, make_runtime, make_start
+
+Object = dict[str, Any]
+
+
+def stored(obj: Object, version: int, uid: str = "u") -> Object:
+    obj["metadata"] |= {"uid": uid, "resourceVersion": str(version)}
+    return obj
+
+
+@pytest.fixture
+def cache() -> Cache:
+    cache = Cache()
+    cache.put("DispatchStart", stored(make_start(), 1))
+    cache.put("DispatchStart", stored(make_start("same-job"), 2, "v"))
+    cache.put("DispatchStart", stored(make_start("other-job", job=JOB[:-1] + "Z"), 3, "w"))
+    invalid = make_start("invalid", job="no")
+    invalid["spec"]["backend"] = "another"
+    invalid["spec"]["request"]["spec"]["extensions"]["kubeflow/RuntimeRef"] = {"kind": "TrainingRuntime", "name": "mine"}
+    cache.put("DispatchStart", stored(invalid, 4, "x"))
+    return cache
+
+
+def names(keys: Any) -> set[str]:
+    assert all(key.namespace == NAMESPACE for key in keys)
+    return {key.name for key in keys}
+
+
+def named(kind: str, name: str, namespace: str | None = NAMESPACE) -> Object:
+    return {"kind": kind, "metadata": {"name": name} | ({"namespace": namespace} if namespace else {})}
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "obj", "want"),
+    [
+        ("a start concerns all of its name", "DispatchStart", make_start(), {"llama-s1", "same-job"}),
+        ("an invalid start concerns itself", "DispatchStart", make_start("invalid", job="no"), {"invalid"}),
+        ("a backend concerns those that name it", "DispatchBackend", make_backend("another"), {"invalid"}),
+        ("a TrainJob concerns those of its name", "TrainJob", named("TrainJob", NAME), {"llama-s1", "same-job"}),
+        ("a JobSet does too", "JobSet", named("JobSet", NAME), {"llama-s1", "same-job"}),
+        ("an unknown TrainJob concerns nobody", "TrainJob", named("TrainJob", "x"), set()),
+        ("a copy concerns those of its name", "TrainingRuntime", named("TrainingRuntime", NAME), {"llama-s1", "same-job"}),
+        ("a TrainingRuntime those that name it", "TrainingRuntime", named("TrainingRuntime", "mine"), {"invalid"}),
+        (
+            "a ClusterTrainingRuntime those that name it, of any namespace",
+            "ClusterTrainingRuntime",
+            named("ClusterTrainingRuntime", make_runtime()["metadata"]["name"], None),
+            {"llama-s1", "same-job", "other-job"},
+        ),
+        ("another namespace's runtime nobody", "TrainingRuntime", named("TrainingRuntime", "mine", "team-b"), set()),
+    ],
+)
+def test_whom_a_change_concerns(cache: Cache, what: str, kind: str, obj: Object, want: set[str]) -> None:
+    assert names(cache.concerned(kind, obj)) == want, what
+
+
+def test_an_older_state_never_replaces_a_newer_one(cache: Cache) -> None:
+    newer = stored(make_start(gate="Open"), 9)
+    cache.put("DispatchStart", newer)
+    cache.put("DispatchStart", stored(make_start(), 8))
+    assert cache.get("DispatchStart", NAMESPACE, "llama-s1") == newer
+
+
+def test_another_object_of_the_name_replaces_it_whatever_its_version(cache: Cache) -> None:
+    cache.put("DispatchStart", stored(make_start(), 9))
+    other = stored(make_start(gate="Open"), 8, "another")
+    cache.put("DispatchStart", other)
+    assert cache.get("DispatchStart", NAMESPACE, "llama-s1") == other
+
+
+def test_a_late_deletion_does_not_drop_the_next_object_of_the_name(cache: Cache) -> None:
+    cache.put("DispatchStart", stored(make_start(), 9, "next"))
+    cache.drop("DispatchStart", stored(make_start(), 5))
+    assert cache.get("DispatchStart", NAMESPACE, "llama-s1") is not None
+    cache.drop("DispatchStart", stored(make_start(), 9, "next"))
+    assert cache.get("DispatchStart", NAMESPACE, "llama-s1") is None
+    assert cache.look(Key(NAMESPACE, "llama-s1")) is None
+    assert names(cache.concerned("TrainJob", named("TrainJob", NAME))) == {"same-job"}
+
+
+def test_a_version_that_is_no_number_is_taken_as_it_comes() -> None:
+    cache = Cache()
+    for version in ("b", "a"):
+        obj = named("TrainJob", NAME)
+        obj["metadata"]["resourceVersion"] = version
+        cache.put("TrainJob", obj)
+    assert cache.get("TrainJob", NAMESPACE, NAME)["metadata"]["resourceVersion"] == "a"  # type: ignore[index]
+
+
+def test_what_is_large_and_never_looked_at_is_not_kept() -> None:
+    cache = Cache()
+    obj = named("TrainJob", NAME)
+    obj["metadata"] |= {
+        "managedFields": [{}],
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "x", "kept": "y"},
+    }
+    cache.put("TrainJob", obj)
+    held = cache.get("TrainJob", NAMESPACE, NAME)
+    assert held is not None
+    assert held["metadata"] == {"name": NAME, "namespace": NAMESPACE, "annotations": {"kept": "y"}}

@@ -1,0 +1,96 @@
+"""Conditions, and the invariants that every status keeps."""
+
+from typing import Any
+
+import pytest
+
+from dispatch_operator.conditions import MESSAGE_LIMIT, Wanted, broken_invariants, conditions
+from dispatch_operator.problems import Problem, class_of, summary
+from dispatch_operator.vocabulary import Condition, ErrorClass
+
+Object = dict[str, Any]
+NOW = 1_767_225_600.0
+
+
+def whole(phase: str = "Gated", ready: str = "True", started: str = "True", *more: Wanted) -> Object:
+    wanted = [
+        Wanted(Condition.READY, ready, "R"),
+        Wanted(Condition.STARTED, started, "S"),
+        Wanted(Condition.SUCCEEDED, "Unknown", "U"),
+        *more,
+    ]
+    return {"phase": phase, "observedGeneration": 3, "conditions": conditions(wanted, [], 3, NOW)}
+
+
+def test_conditions_stand_in_the_contracts_order() -> None:
+    assert [entry["type"] for entry in whole()["conditions"]] == ["Started", "Succeeded", "Ready"]
+
+
+@pytest.mark.parametrize(
+    ("held", "want"),
+    [
+        ({"status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}, "2020-01-01T00:00:00Z"),
+        ({"status": "False", "lastTransitionTime": "2020-01-01T00:00:00Z"}, "2026-01-01T00:00:00Z"),
+        ({"status": "True", "lastTransitionTime": "yesterday"}, "2026-01-01T00:00:00Z"),
+        ({"status": "True"}, "2026-01-01T00:00:00Z"),
+    ],
+)
+def test_a_transition_time_moves_only_with_the_status(held: Object, want: str) -> None:
+    (made,) = conditions([Wanted(Condition.READY, "True", "R")], [{"type": "Ready", **held}], 1, NOW)
+    assert made["lastTransitionTime"] == want
+
+
+def test_a_message_is_cut_to_what_the_api_takes() -> None:
+    (made,) = conditions([Wanted(Condition.READY, "True", "R", "x" * 40_000)], [], 1, NOW)
+    assert len(made["message"]) == MESSAGE_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("want", "status"),
+    [
+        ([], whole()),
+        (
+            ["Reconciling and Stalled together"],
+            whole("Gated", "True", "True", Wanted(Condition.RECONCILING, "True", "R"), Wanted(Condition.STALLED, "True", "R")),
+        ),
+        (["Reconciling or Stalled present but not True"], whole("Gated", "True", "True", Wanted(Condition.STALLED, "False", "R"))),
+        (["an end that is not Stalled"], whole("Failed", "False")),
+        (["Ready without Started"], whole("Gated", "True", "Unknown")),
+        (["an observedGeneration that differs"], {**whole(), "observedGeneration": 4}),
+        (["Started, Succeeded or Ready missing"], {"phase": "Gated", "conditions": []}),
+        (["an empty reason"], whole("Gated", "True", "True", Wanted(Condition.READ_BACK, "True", ""))),
+        (["a type twice"], whole("Gated", "True", "True", Wanted(Condition.READY, "True", "R"))),
+    ],
+)
+def test_broken_invariants_are_named(want: list[str], status: Object) -> None:
+    assert broken_invariants(status) == want
+
+
+def test_a_message_that_is_too_long_is_named() -> None:
+    status = whole()
+    status["conditions"][0]["message"] = "x" * (MESSAGE_LIMIT + 1)
+    assert broken_invariants(status) == ["a message that is too long"]
+
+
+def problem(text: str, error_class: ErrorClass = ErrorClass.INVALID) -> Problem:
+    return Problem(error_class, "field", text)
+
+
+def test_a_refusal_has_the_class_of_its_gravest_problem() -> None:
+    unsupported = problem("x", ErrorClass.UNSUPPORTED)
+    assert class_of([unsupported]) is ErrorClass.UNSUPPORTED
+    assert class_of([unsupported, problem("y")]) is ErrorClass.INVALID
+
+
+@pytest.mark.parametrize(
+    ("texts", "limit", "want"),
+    [
+        (["a"], 100, "field: a"),
+        (["a", "b"], 100, "field: a; field: b"),
+        (["a", "b"], 18, "field: a; field: b"),
+        (["a", "b", "c"], 25, "field: a; and 2 more"),
+        (["a" * 50], 20, "1 problems, too long to show"),
+    ],
+)
+def test_a_summary_holds_whole_problems_only(texts: list[str], limit: int, want: str) -> None:
+    assert summary([problem(text) for text in texts], limit) == want

@@ -1,0 +1,190 @@
+"""What an answer, or none, says about what happened: over real HTTP, against kmock."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import kmock
+import pytest
+from kubernetes_asyncio import client
+
+from dispatch_operator.cluster import Cluster, NoClusterError, connected, in_cluster
+from dispatch_operator.errors import ApiError, Outcome
+
+PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs"
+BODY = {"metadata": {"name": "job"}}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[kmock.RawHandler]:
+    async with kmock.RawHandler() as handler, kmock.Server(handler):
+        yield handler
+
+
+@pytest.fixture
+async def kubernetes(server: kmock.RawHandler) -> AsyncIterator[Cluster]:
+    configuration = client.Configuration()
+    configuration.host = str(server.url).rstrip("/")
+    configuration.api_key["BearerToken"] = "Bearer secret"
+    async with client.ApiClient(configuration) as api:
+        yield Cluster(api)
+
+
+def status(code: int, reason: str, message: str) -> dict[str, Any]:
+    return {"kind": "Status", "code": code, "reason": reason, "message": message}
+
+
+async def failed(kubernetes: Cluster, *, seconds: float = 5) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        await kubernetes.create("TrainJob", "team-a", BODY, timeout=seconds)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "message", "want"),
+    [
+        (400, "BadRequest", "no", Outcome.DEFINITE),
+        (401, "Unauthorized", "no", Outcome.NOTHING_HAPPENED),
+        (403, "Forbidden", "exceeded quota", Outcome.DEFINITE),
+        (403, "Forbidden", 'User "u" cannot create resource "trainjobs" in API group "g"', Outcome.NOTHING_HAPPENED),
+        (404, "NotFound", 'namespaces "team-a" not found', Outcome.DEFINITE),
+        (405, "MethodNotAllowed", "no", Outcome.DEFINITE),
+        (408, "Timeout", "no", Outcome.UNANSWERED),
+        (409, "AlreadyExists", "it exists", Outcome.DEFINITE),
+        (409, "Conflict", "changed", Outcome.NOTHING_HAPPENED),
+        (413, "RequestEntityTooLarge", "no", Outcome.DEFINITE),
+        (422, "Invalid", "no", Outcome.DEFINITE),
+        (429, "TooManyRequests", "no", Outcome.NOTHING_HAPPENED),
+        (500, "InternalError", 'failed calling webhook "x"', Outcome.NOTHING_HAPPENED),
+        (500, "InternalError", "etcdserver: request timed out", Outcome.UNANSWERED),
+        (502, "", "bad gateway", Outcome.UNANSWERED),
+        (503, "ServiceUnavailable", "no", Outcome.UNANSWERED),
+        (504, "Timeout", "no", Outcome.UNANSWERED),
+    ],
+)
+async def test_an_answer_is_definite_or_changed_nothing_or_leaves_it_open(
+    server: kmock.RawHandler, kubernetes: Cluster, code: int, reason: str, message: str, want: Outcome
+) -> None:
+    server[f"post {PATH}"] << code << status(code, reason, message)
+    error = await failed(kubernetes)
+    assert (error.outcome, error.status, error.reason) == (want, code, reason)
+    assert message in str(error)
+    assert "create TrainJob team-a/job failed" in str(error)
+
+
+async def test_a_missing_permission_names_verb_and_resource(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+    text = 'trainjobs is forbidden: User "u" cannot create resource "trainjobs" in API group "trainer.kubeflow.org"'
+    server[f"post {PATH}"] << 403 << status(403, "Forbidden", text)
+    assert "the operator may not create trainjobs" in str(await failed(kubernetes))
+
+
+async def test_retry_after_is_honoured(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+    server[f"post {PATH}"] << 429 << status(429, "TooManyRequests", "slow down") << {"Retry-After": "7"}
+    assert (await failed(kubernetes)).retry_after == 7.0
+
+
+async def test_no_answer_in_time_leaves_it_open(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+    server[f"post {PATH}"] << (lambda: asyncio.Event().wait())
+    error = await failed(kubernetes, seconds=0.05)
+    assert (error.outcome, error.message) == (Outcome.UNANSWERED, "no answer in time")
+
+
+async def test_a_refused_connection_changed_nothing() -> None:
+    configuration = client.Configuration()
+    # Port 1 is never listened on here.
+    configuration.host = "http://127.0.0.1:1"
+    async with client.ApiClient(configuration) as api:
+        assert (await failed(Cluster(api))).outcome is Outcome.NOTHING_HAPPENED
+
+
+@pytest.mark.parametrize("text", [b'{"metadata": {"na', b"", b"[]", b"garbage"])
+async def test_an_answer_that_is_cut_off_leaves_it_open(
+    server: kmock.RawHandler, kubernetes: Cluster, text: bytes
+) -> None:
+    server[f"post {PATH}"] << 200 << text
+    assert (await failed(kubernetes)).outcome is Outcome.UNANSWERED
+
+
+async def test_a_connection_that_is_closed_after_the_request_leaves_it_open() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    configuration = client.Configuration()
+    configuration.host = "http://127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+    async with server, client.ApiClient(configuration) as api:
+        assert (await failed(Cluster(api))).outcome is Outcome.UNANSWERED
+
+
+async def test_an_object_that_does_not_exist_is_none(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+    server[f"get {PATH}/job"] << 404 << status(404, "NotFound", 'trainjobs "job" not found')
+    assert await kubernetes.get("TrainJob", "team-a", "job", timeout=5) is None
+
+
+async def test_a_kind_that_is_not_served_is_no_absence(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+    server[f"get {PATH}/job"] << 404 << b"404 page not found\n"
+    with pytest.raises(ApiError, match="is its CRD installed"):
+        await kubernetes.get("TrainJob", "team-a", "job", timeout=5)
+
+
+async def test_names_can_not_reach_beyond_their_path(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+    server.fallback << 404 << status(404, "NotFound", "no")
+    await kubernetes.get("TrainJob", "team-a", "../../other/trainjobs/job?x=1", timeout=5)
+    (request,) = list(server)
+    assert request.url.raw_path == f"{PATH}/..%2F..%2Fother%2Ftrainjobs%2Fjob%3Fx=1"
+
+
+async def test_nulls_empty_lists_and_unicode_are_sent_as_they_are(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+    body = {"metadata": {"name": "job"}, "spec": {"none": None, "empty": [], "zero": 0, "text": "é\u2028😀"}}
+    server[f"post {PATH}"] << body
+    assert await kubernetes.create("TrainJob", "team-a", body, timeout=5) == body
+    (request,) = list(server)
+    assert json.loads(request.body) == body
+    assert request.headers["Authorization"] == "Bearer secret"
+
+
+async def test_a_delete_carries_its_preconditions(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+    server[f"delete {PATH}/job"] << {"kind": "Status"}
+    await kubernetes.delete("TrainJob", "team-a", "job", timeout=5, uid="u", resource_version="7")
+    (request,) = list(server)
+    sent = json.loads(request.body)
+    assert sent["preconditions"] == {"uid": "u", "resourceVersion": "7"}
+    assert sent["propagationPolicy"] == "Background"
+
+
+async def test_a_list_sends_its_selectors(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+    server["get /api/v1/namespaces/team-a/pods"] << {"items": [{"kind": "Pod"}]}
+    found = await kubernetes.select("Pod", "team-a", timeout=5, label_selector="a=b")
+    assert found == ({"kind": "Pod"},)
+    (request,) = list(server)
+    assert dict(request.url.query) == {"labelSelector": "a=b"}
+
+
+async def test_without_a_cluster_the_error_says_so(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    empty = tmp_path / "config"
+    empty.write_text("{}")
+    with pytest.raises(NoClusterError):
+        async with connected(str(empty)):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig", "environment", "want"),
+    [
+        (None, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, True),
+        ("file", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, False),
+        (None, {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": "file"}, False),
+        (None, {}, False),
+    ],
+)
+def test_a_named_kubeconfig_wins_over_the_pods_account(
+    monkeypatch: pytest.MonkeyPatch, kubeconfig: str | None, environment: dict[str, str], want: bool
+) -> None:
+    for name in ("KUBERNETES_SERVICE_HOST", "KUBECONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert in_cluster(kubeconfig) is want

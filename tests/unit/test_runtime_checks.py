@@ -1,0 +1,389 @@
+"""Section 7: every rule, what breaks it and what nearly does."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders import make_backend, make_runtime, make_start
+
+from dispatch_operator.checks.runtime import RULES, runtime_problems
+from dispatch_operator.problems import class_of
+from dispatch_operator.render import problems, read_backend
+from dispatch_operator.vocabulary import ErrorClass
+
+Object = dict[str, Any]
+Change = Callable[[Object], object]
+GPU = "nvidia.com/gpu"
+LABELS = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+
+
+def broken(change: Change) -> list[tuple[str, str]]:
+    runtime = make_runtime()
+    change(runtime)
+    found = list(runtime_problems(runtime, GPU))
+    assert all(problem.error_class is ErrorClass.UNSUPPORTED and str(problem).isprintable() for problem in found)
+    return [(problem.name, problem.text) for problem in found]
+
+
+def job_set(runtime: Object) -> Any:
+    return runtime["spec"]["template"]["spec"]
+
+
+def trainer(runtime: Object) -> Any:
+    return job_set(runtime)["replicatedJobs"][0]
+
+
+def job(runtime: Object) -> Any:
+    return trainer(runtime)["template"]["spec"]
+
+
+def pod(runtime: Object) -> Any:
+    return job(runtime)["template"]["spec"]
+
+
+def node(runtime: Object) -> Any:
+    return pod(runtime)["containers"][0]
+
+
+def another_job(runtime: Object, name: str = "prep", **template: Any) -> None:
+    made = {"name": name, "template": {"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}, **template}}
+    job_set(runtime)["replicatedJobs"].append(made)
+
+
+BREAKS: list[tuple[str, Change, str]] = [
+    ("known-policy", lambda r: r["spec"].pop("mlPolicy"), "spec.mlPolicy is required"),
+    ("known-policy", lambda r: r["spec"].update(mlPolicy=None), "spec.mlPolicy is required"),
+    ("known-policy", lambda r: r["spec"].update(mlPolicy={"mpi": {}}), "spec.mlPolicy.mpi is not supported"),
+    ("known-policy", lambda r: r["spec"].update(mlPolicy={"flux": {}}), "spec.mlPolicy.flux is not supported"),
+    ("known-policy", lambda r: r["spec"].update(mlPolicy={"new": 0}), "spec.mlPolicy.new is not supported"),
+    ("known-policy", lambda r: r["spec"].update(mlPolicy={"torch": {}, "jax": {}}), "holds jax and torch"),
+    ("known-policy", lambda r: r["spec"].update(mlPolicy={"torch": 5}), "spec.mlPolicy.torch must be an object"),
+    ("known-policy", lambda r: r["spec"].update(mlPolicy=5), "spec.mlPolicy must be an object"),
+    ("one-trainer", lambda r: trainer(r)["template"].pop("metadata"), "has 0 (none)"),
+    ("one-trainer", lambda r: trainer(r)["template"]["metadata"].update(labels={"x": "y"}), "has 0 (none)"),
+    ("one-trainer", lambda r: job_set(r).pop("replicatedJobs"), "has 0 (none)"),
+    ("one-trainer", lambda r: another_job(r, metadata={"labels": LABELS}), 'has 2 ("node", "prep")'),
+    ("one-trainer", lambda r: trainer(r).update(replicas=2), "replicas must be 1, not 2"),
+    ("one-trainer", lambda r: trainer(r).update(replicas=0), "replicas must be 1, not 0"),
+    ("one-trainer", lambda r: trainer(r).update(replicas=True), "replicas must be an integer, not true"),
+    ("node-container", lambda r: trainer(r).update(name="nodes"), 'name must be node, not "nodes"'),
+    ("node-container", lambda r: trainer(r).pop("name"), "name must be node, not null"),
+    ("node-container", lambda r: node(r).update(name="trainer"), "containers must have a container named node"),
+    ("node-container", lambda r: pod(r).update(containers=[]), "containers must have a container named node"),
+    ("stable-dns", lambda r: job_set(r).update(network={"subdomain": "x"}), "network.subdomain is stated"),
+    ("stable-dns", lambda r: job_set(r).update(network={"enableDNSHostnames": False}), "enableDNSHostnames is false"),
+    ("stable-dns", lambda r: job_set(r).update(coordinator={}), "coordinator is stated"),
+    ("stable-dns", lambda r: job_set(r).update(network=5), "network must be an object, not 5"),
+    ("no-args", lambda r: node(r).update(args=["--x"]), "containers[0].args is stated"),
+    ("no-args", lambda r: node(r).update(args="--x"), "args is stated"),
+    ("no-pod-retry", lambda r: job(r).pop("backoffLimit"), "backoffLimit is not stated, and must be 0"),
+    ("no-pod-retry", lambda r: job(r).update(backoffLimit=1), "backoffLimit is 1, and must be 0"),
+    ("no-pod-retry", lambda r: job(r).update(backoffLimit=False), "backoffLimit is false, and must be 0"),
+    ("no-pod-retry", lambda r: job(r).update(completionMode="NonIndexed"), 'is "NonIndexed", and must be Indexed'),
+    (
+        "no-pod-retry",
+        lambda r: job(r).update(podFailurePolicy={"rules": [{"action": "FailJob"}, {"action": "Ignore"}]}),
+        "rules[1].action is Ignore",
+    ),
+    ("no-pod-retry", lambda r: pod(r).update(restartPolicy="OnFailure"), 'is "OnFailure", and must be Never'),
+    ("no-pod-retry", lambda r: pod(r).pop("restartPolicy"), "restartPolicy is not stated, and must be Never"),
+    ("no-pod-retry", lambda r: node(r).update(restartPolicy="Never"), "containers[0].restartPolicy must not be stated"),
+    ("no-pod-retry", lambda r: node(r).update(restartPolicyRules=[{}]), "restartPolicyRules must not be stated"),
+    (
+        "no-pod-retry",
+        lambda r: pod(r).update(initContainers=[{"name": "i", "restartPolicy": "OnFailure"}]),
+        'initContainers[0].restartPolicy is "OnFailure", and only Always is possible',
+    ),
+    (
+        "no-pod-retry",
+        lambda r: pod(r).update(initContainers=[{"restartPolicy": "Always", "restartPolicyRules": [{}]}]),
+        "restartPolicyRules must not be stated",
+    ),
+    ("recreate-restarts", lambda r: job_set(r)["failurePolicy"].update(restartStrategy="InPlaceRestart"), "InPlaceRestart"),
+    ("recreate-restarts", lambda r: job_set(r)["failurePolicy"].update(rules=[{"action": "RestartJob"}]), "RestartJob,"),
+    (
+        "recreate-restarts",
+        lambda r: job_set(r)["failurePolicy"].update(rules=[{"action": "RestartJobAndIgnoreMaxRestarts"}]),
+        "rules[0].action is RestartJobAndIgnoreMaxRestarts",
+    ),
+    ("recreate-restarts", lambda r: job_set(r)["failurePolicy"].update(maxRestarts=1_000_000), "at most 999,999"),
+    ("recreate-restarts", lambda r: job_set(r)["failurePolicy"].update(maxRestarts="3"), "must be an integer"),
+    ("success-means-trainer", lambda r: job_set(r).update(successPolicy={"operator": "Any"}), 'operator is "Any"'),
+    ("success-means-trainer", lambda r: job_set(r).update(successPolicy={}), "operator is not stated"),
+    (
+        "success-means-trainer",
+        lambda r: job_set(r).update(successPolicy={"operator": "All", "targetReplicatedJobs": ["prep"]}),
+        'must include the trainer\'s job "node"',
+    ),
+    ("no-ttl", lambda r: job_set(r).update(ttlSecondsAfterFinished=0), "ttlSecondsAfterFinished must not be stated"),
+    ("no-ttl", lambda r: job(r).update(ttlSecondsAfterFinished=60), "ttlSecondsAfterFinished must not be stated, and is 60"),
+    (
+        "no-ttl",
+        lambda r: another_job(r, spec={"ttlSecondsAfterFinished": 0}),
+        "replicatedJobs[1].template.spec.ttlSecondsAfterFinished",
+    ),
+    ("no-deadline", lambda r: job(r).update(activeDeadlineSeconds=0), "activeDeadlineSeconds is stated"),
+    ("no-deadline", lambda r: pod(r).update(activeDeadlineSeconds=60), "template.spec.activeDeadlineSeconds is stated"),
+    ("no-gpu-resource", lambda r: node(r).update(resources={"limits": {GPU: 8}}), "limits[nvidia.com/gpu] is stated"),
+    ("no-gpu-resource", lambda r: node(r).update(resources={"requests": {GPU: "0"}}), "requests[nvidia.com/gpu] is stated"),
+    ("no-reserved-env", lambda r: node(r).update(env=[{"name": "DISPATCH_X"}]), 'env[0].name is "DISPATCH_X"'),
+    ("no-reserved-env", lambda r: node(r).update(env=[{}]), "env[0].name must be a string"),
+    ("no-reserved-env", lambda r: node(r).update(envFrom=[{"prefix": "D"}]), 'envFrom[0].prefix is "D"'),
+    ("no-reserved-env", lambda r: node(r).update(envFrom=[{"prefix": "DISPATCH_"}]), "which could make a name"),
+    ("no-reserved-env", lambda r: node(r).update(envFrom=[{"prefix": "DISPATCH_MORE_"}]), "which could make a name"),
+    (
+        "no-reserved-keys",
+        lambda r: r["spec"]["template"].update(metadata={"labels": {"dispatch.phpboyscout.uk/job-id": ""}}),
+        "spec.template.metadata.labels[dispatch.phpboyscout.uk/job-id] is stated",
+    ),
+    (
+        "no-reserved-keys",
+        lambda r: trainer(r)["template"]["metadata"].update(annotations={"dispatch.phpboyscout.uk/x": "y"}),
+        "template.metadata.annotations[dispatch.phpboyscout.uk/x]",
+    ),
+    (
+        "no-reserved-keys",
+        lambda r: job(r)["template"].update(metadata={"labels": {"kueue.x-k8s.io/queue-name": "q"}}),
+        "labels[kueue.x-k8s.io/queue-name]",
+    ),
+    (
+        "no-reserved-keys",
+        lambda r: another_job(r, metadata={"labels": {"kueue.x-k8s.io/a": None}}),
+        "replicatedJobs[1].template.metadata.labels[kueue.x-k8s.io/a]",
+    ),
+    ("not-suspended", lambda r: job_set(r).update(suspend=False), "spec.template.spec.suspend must not be stated"),
+    ("not-suspended", lambda r: job_set(r).update(managedBy="x"), 'managedBy must not be stated, and is "x"'),
+    ("not-suspended", lambda r: job(r).update(suspend=True), "suspend must not be stated, and is true"),
+    ("not-suspended", lambda r: another_job(r, spec={"managedBy": "x"}), "replicatedJobs[1].template.spec.managedBy"),
+    ("podinfo-free", lambda r: pod(r).update(volumes=[{"name": "dispatch-podinfo"}]), "volumes[0].name is dispatch-podinfo"),
+    *(
+        ("podinfo-free", lambda r, path=path: node(r).update(volumeMounts=[{"mountPath": path}]), "mountPath is")
+        for path in (
+            "/var/run/dispatch", "/var/run/dispatch/", "/var/run//dispatch", "//var/run/dispatch", "/var/./run/dispatch/x",
+            "/var/run/x/../dispatch", "var/run/dispatch", "/../var/run/dispatch",
+        )
+    ),
+    ("podinfo-free", lambda r: node(r).update(volumeMounts=[{}]), "mountPath must be a string"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "change", "says"), BREAKS)
+def test_names_the_rule_and_the_path_that_breaks_it(rule: str, change: Change, says: str) -> None:
+    found = broken(change)
+    assert {name for name, _ in found} == {rule}
+    assert any(says in text for _, text in found)
+    assert all(text.startswith("spec.") for _, text in found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda _: None,
+        lambda r: r["spec"].update(mlPolicy={}),
+        lambda r: r["spec"].update(mlPolicy={"numNodes": 2, "torch": None, "mpi": None, "flux": "", "jax": []}),
+        lambda r: r["spec"].update(mlPolicy={"jax": {}}),
+        lambda r: r["spec"].update(mlPolicy={"xgboost": {}}),
+        lambda r: trainer(r).pop("replicas"),
+        lambda r: trainer(r).update(replicas=None),
+        lambda r: pod(r)["containers"].insert(0, {"name": "sidecar", "args": ["x"], "env": [{"name": "DISPATCH_X"}]}),
+        lambda r: job_set(r).update(network={"subdomain": "", "enableDNSHostnames": True, "publishNotReadyAddresses": False}),
+        lambda r: job_set(r).update(coordinator=None),
+        lambda r: node(r).update(args=[]),
+        lambda r: job(r).update(completionMode="Indexed", podFailurePolicy={"rules": [{"action": "FailJob"}]}),
+        lambda r: job(r).update(completionMode=""),
+        lambda r: pod(r).update(initContainers=[{"name": "i", "restartPolicy": "Always"}, {"name": "j"}]),
+        lambda r: job_set(r).pop("failurePolicy"),
+        lambda r: job_set(r)["failurePolicy"].update(maxRestarts=999_999, restartStrategy="BlockingRecreate"),
+        lambda r: job_set(r)["failurePolicy"].update(rules=[{"action": "RestartJobSet"}, {"action": "FailJobSet"}]),
+        lambda r: job_set(r).update(successPolicy=None),
+        lambda r: job_set(r).update(successPolicy={"operator": "All"}),
+        lambda r: job_set(r).update(successPolicy={"operator": "All", "targetReplicatedJobs": ["prep", "node"]}),
+        lambda r: another_job(r, spec={"activeDeadlineSeconds": 60, "backoffLimit": 3}),
+        lambda r: node(r).update(resources={"limits": {"cpu": 1, "amd.com/gpu": 8, GPU: None}}),
+        lambda r: node(r).update(env=[{"name": "dispatch_x"}], envFrom=[{"prefix": ""}, {"prefix": "E"}, {}]),
+        lambda r: trainer(r)["template"]["metadata"].update(annotations={"kueue.x-k8s.io/x": "y"}),
+        lambda r: job(r)["template"].update(metadata={"labels": {"dispatch.phpboyscout.ukx/y": "", "app": "x"}}),
+        lambda r: node(r).update(
+            volumeMounts=[{"mountPath": path} for path in ("/var/run", "/var/run/dispatcher", "/x/var/run/dispatch", "/")],
+        ),
+        lambda r: pod(r).update(volumes=[{"name": "dispatch"}], initContainers=[{"volumeMounts": [{"mountPath": "/var/run/dispatch"}]}]),
+    ],
+)  # fmt: skip
+def test_lets_pass(change: Change) -> None:
+    assert broken(change) == []
+
+
+@given(st.lists(st.sampled_from(BREAKS), max_size=6, unique_by=lambda row: row[0]))
+def test_every_broken_rule_is_reported(rows: list[tuple[str, Change, str]]) -> None:
+    """A part that is missing or of a wrong type hides what is in it, so that what replaces whole parts comes first."""
+    runtime = make_runtime()
+    wanted = set()
+    for rule, change, _ in sorted(rows, key=lambda row: row[0] not in ("one-trainer", "node-container")):
+        before = copy.deepcopy(runtime)
+        try:
+            change(runtime)
+        except (KeyError, IndexError):
+            runtime = before
+            continue
+        wanted.add(rule)
+    found = {problem.name for problem in runtime_problems(runtime, GPU)}
+    hidden = {"one-trainer", "node-container"} & wanted
+    assert wanted <= found if not hidden else hidden <= found
+
+
+def test_without_a_labelled_job_rules_about_it_are_not_checked() -> None:
+    def change(runtime: Object) -> None:
+        trainer(runtime)["template"].pop("metadata")
+        node(runtime)["args"] = ["x"]
+        job(runtime).pop("backoffLimit")
+        job(runtime)["ttlSecondsAfterFinished"] = 0
+        job_set(runtime)["successPolicy"] = {"operator": "All", "targetReplicatedJobs": ["x"]}
+
+    assert {name for name, _ in broken(change)} == {"one-trainer", "no-ttl"}
+
+
+def test_the_first_labelled_job_is_the_trainers() -> None:
+    def change(runtime: Object) -> None:
+        another_job(runtime, metadata={"labels": LABELS})
+        job_set(runtime)["replicatedJobs"].reverse()
+
+    assert {name for name, _ in broken(change)} == {"one-trainer", "node-container", "no-pod-retry"}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from(["", "x", "node", "\ud800\n", 1.5]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "spec", "\ud800", "labels"]), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
+
+
+EVERYTHING = make_runtime()
+for _change in (
+    lambda r: job_set(r).update(network={}, coordinator=None, successPolicy={"operator": "All", "targetReplicatedJobs": ["node"]}),
+    lambda r: job_set(r)["failurePolicy"].update(rules=[{"action": "FailJobSet"}]),
+    lambda r: job(r).update(podFailurePolicy={"rules": [{"action": "FailJob"}]}),
+    lambda r: pod(r).update(volumes=[{"name": "v"}], initContainers=[{"name": "i"}]),
+    lambda r: node(r).update(resources={"limits": {}, "requests": {}}, env=[{"name": "X"}], envFrom=[{"prefix": "X"}]),
+    lambda r: node(r).update(volumeMounts=[{"mountPath": "/x"}]),
+    lambda r: another_job(r, metadata={"labels": {}, "annotations": {}}),
+):
+    _change(EVERYTHING)
+IDS = {name for name, _ in RULES} | {"names-fit", "procsPerNode", "env"}
+
+
+@given(st.sampled_from(places(EVERYTHING["spec"])), json_values)
+def test_no_shape_of_a_runtime_can_break_a_check(place: tuple[Any, ...], value: Any) -> None:
+    holder = {"spec": copy.deepcopy(EVERYTHING["spec"])}
+    at: Any = holder
+    for step in ("spec", *place)[:-1]:
+        at = at[step]
+    at[("spec", *place)[-1]] = value
+    found = problems(make_start(procsPerNode=1, env={"PET_NNODES": ""}), read_backend(make_backend()), holder)
+    assert {problem.name for problem in found} <= IDS
+    for problem in found:
+        assert str(problem).isprintable()
+
+
+def test_a_runtime_without_a_spec_breaks_what_it_does_not_state() -> None:
+    assert {problem.name for problem in runtime_problems({}, GPU)} == {"known-policy", "one-trainer"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "change", "want"),
+    [
+        ({"procsPerNode": 2}, lambda r: r["spec"].update(mlPolicy={}), {"procsPerNode": ErrorClass.UNSUPPORTED}),
+        ({"procsPerNode": 2}, lambda r: r["spec"].update(mlPolicy={"jax": {}}), {"procsPerNode": ErrorClass.UNSUPPORTED}),
+        ({"procsPerNode": 0}, lambda r: r["spec"].update(mlPolicy={}), {}),
+        ({"env": {"PET_NODE_RANK": ""}}, lambda _: None, {"env": ErrorClass.INVALID}),
+        ({"env": {"PET_NODE_RANK": ""}}, lambda r: r["spec"].update(mlPolicy={}), {}),
+        ({"env": {"JAX_PROCESS_ID": ""}}, lambda r: r["spec"].update(mlPolicy={"jax": {}}), {"env": ErrorClass.INVALID}),
+        ({"env": {"DMLC_TASK_ID": ""}}, lambda r: r["spec"].update(mlPolicy={"xgboost": {}}), {"env": ErrorClass.INVALID}),
+        ({"env": {"DMLC_TASK_ID": ""}}, lambda r: r["spec"].update(mlPolicy={"jax": {}}), {}),
+    ],
+)
+def test_a_request_must_fit_the_policy(request_: Object, change: Change, want: dict[str, ErrorClass]) -> None:
+    runtime = make_runtime()
+    change(runtime)
+    found = problems(make_start(**request_), read_backend(make_backend()), runtime)
+    assert {problem.name: problem.error_class for problem in found} == want
+
+
+@pytest.mark.parametrize(
+    ("request_", "change", "fits"),
+    [
+        # "dj-" + 26 + "-s1" is 32 characters; 25 are left for "-<job>-<replica>-<index>".
+        ({}, lambda r: another_job(r, "x" * 20), True),
+        ({}, lambda r: another_job(r, "x" * 21), False),
+        ({"submission": 10}, lambda r: another_job(r, "x" * 20), False),
+        ({}, lambda r: (another_job(r, "x" * 20), job_set(r)["replicatedJobs"][1].update(replicas=10)), True),
+        ({}, lambda r: (another_job(r, "x" * 20), job_set(r)["replicatedJobs"][1].update(replicas=11)), False),
+        ({}, lambda r: (another_job(r, "x" * 20), job_set(r)["replicatedJobs"][1].update(replicas=0)), True),
+        ({}, lambda r: another_job(r, "x" * 20, spec={"parallelism": 10}), True),
+        ({}, lambda r: another_job(r, "x" * 20, spec={"parallelism": 11}), False),
+        ({"nodes": 100_000}, lambda r: another_job(r, "x" * 20), True),
+        ({"submission": 999_999, "nodes": 100_000}, lambda _: None, True),
+        ({}, lambda r: another_job(r, "x" * 20, spec={"parallelism": "11"}), False),
+        ({}, lambda r: job_set(r)["replicatedJobs"].append({}), False),
+        ({"nodes": 0}, lambda r: another_job(r, "x" * 40), True),
+        ({"job": "x"}, lambda r: another_job(r, "x" * 40), True),
+        ({"submission": 0}, lambda r: another_job(r, "x" * 40), True),
+    ],
+)
+def test_hostnames_must_fit(request_: Object, change: Change, fits: bool) -> None:  # noqa: FBT001 - a row's word
+    runtime = make_runtime()
+    change(runtime)
+    found = problems(make_start(**request_), read_backend(make_backend()), runtime)
+    assert ("names-fit" not in {problem.name for problem in found}) == fits
+
+
+def test_the_trainers_hostnames_are_counted_with_the_requests_nodes() -> None:
+    runtime = make_runtime()
+    trainer(runtime)["name"] = "x" * 20
+    for nodes, fits in ((10, True), (11, False)):
+        found = {problem.name for problem in problems(make_start(nodes=nodes), read_backend(make_backend()), runtime)}
+        assert ("names-fit" not in found) == fits
+
+
+REFERENCE = {"dispatch/Image": {"ref": "i"}}
+
+
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ({"name": "other"}, 'ClusterTrainingRuntime "other" is not one of the backend\'s runtimes'),
+        ({"name": "torch-dispatch", "kind": "TrainingRuntime"}, "is not one of the backend's runtimes"),
+        ({"name": "torch-dispatch", "kind": "Pod"}, 'kind "Pod" is not supported'),
+        ({"name": "torch-dispatch", "kind": ""}, 'kind "" is not supported'),
+        ({"name": "torch-dispatch"}, 'ClusterTrainingRuntime "torch-dispatch" does not exist'),
+    ],
+)
+def test_a_runtime_that_may_not_be_read_is_named_and_nothing_that_needs_it(reference: Object, says: str) -> None:
+    start = make_start(extensions={**REFERENCE, "kubeflow/RuntimeRef": reference}, procsPerNode=1, env={"PET_NNODES": ""})
+    (found,) = problems(start, read_backend(make_backend()), None)
+    assert (found.error_class, found.name) == (ErrorClass.UNSUPPORTED, "kubeflow/RuntimeRef")
+    assert says in found.text
+
+
+def test_request_and_runtime_are_reported_together_as_invalid() -> None:
+    runtime = make_runtime()
+    node(runtime)["args"] = ["x"]
+    start = make_start(nodes=0, extensions={**REFERENCE, "kubeflow/RuntimeRef": {"name": "torch-dispatch", "x": 1}})
+    found = problems(start, read_backend(make_backend()), runtime)
+    assert [problem.name for problem in found] == ["kubeflow/RuntimeRef", "nodes", "no-args"]
+    assert class_of(found) is ErrorClass.INVALID
+
+
+def test_the_order_of_the_rules_is_the_contracts() -> None:
+    assert [name for name, _ in RULES] == [
+        "known-policy", "one-trainer", "node-container", "stable-dns", "no-args", "no-pod-retry", "recreate-restarts",
+        "success-means-trainer", "no-ttl", "no-deadline", "no-gpu-resource", "no-reserved-env", "no-reserved-keys",
+        "not-suspended", "podinfo-free",
+    ]  # fmt: skip
