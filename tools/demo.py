@@ -54,7 +54,7 @@ class Demo:
         log = (self._cluster.logs / "dispatch-operator.log").open("wb")
         command = [Path(sys.executable).with_name("dispatch-operator"), "run", "--namespace", NAMESPACE]
         with log:
-            return subprocess.Popen(  # noqa: S603  # Our own program.
+            return subprocess.Popen(  # Our own program.
                 [*command, "--kubeconfig", self._cluster.kubeconfig], stdout=log, stderr=log
             )
 

@@ -45,7 +45,7 @@ def _lost(seen: Seen, now: float) -> Act | Settled:
 
 
 def _ended(seen: Seen, now: float) -> Act | Settled:
-    if not condition(seen.train_job.obj, "Failed").get("status") == "True":
+    if condition(seen.train_job.obj, "Failed").get("status") != "True":
         return _recorded(seen, mirror.succeeded(seen), now)
     if seen.pods is None and not seen.failure(ReadPods):
         return ReadPods()

@@ -25,7 +25,9 @@ def announcements(before: Object, after: Object) -> Iterator[Announcement]:
     phase, ready = phase_of(after), condition(after, Condition.READY)
     moved = phase is not phase_of(before)
     refused = ready.get("reason") in set(ErrorClass)
-    if phase is None or not (moved or (refused and ready.get("reason") != condition(before, Condition.READY).get("reason"))):
+    if phase is None or not (
+        moved or (refused and ready.get("reason") != condition(before, Condition.READY).get("reason"))
+    ):
         return
     reason = str(ready["reason"]) if refused else phase.value
     kind = "Warning" if refused or phase in _BAD else "Normal"

@@ -88,8 +88,7 @@ class Cache:
         return [
             key
             for key, start in self._starts(namespace)
-            if at(start, *path, "name") == name
-            and (at(start, *path, "kind") or Kind.CLUSTER_TRAINING_RUNTIME) == kind
+            if at(start, *path, "name") == name and (at(start, *path, "kind") or Kind.CLUSTER_TRAINING_RUNTIME) == kind
         ]
 
     def _starts(self, namespace: str | None) -> Iterator[tuple[Key, Object]]:

@@ -83,7 +83,7 @@ class Cluster:
         """Create one object and return what was stored."""
         return await self._request("create", "POST", kind, namespace, None, timeout=timeout, body=body)
 
-    async def patch(
+    async def patch(  # noqa: PLR0913 - a patch has this many parts.
         self,
         kind: str,
         namespace: str,
@@ -161,8 +161,8 @@ def from_exception(verb: str, target: str, error: Exception) -> ApiError:
     """Turn what kubernetes_asyncio and aiohttp raise into an ApiError (contract section 9)."""
     match error:
         case client.ApiException(status=int(status)) if status:
-            headers = error.headers or {}
-            return answered(verb, target, status, _text(error.body), headers.get("Retry-After"))
+            retry_after = error.headers.get("Retry-After") if error.headers else None
+            return answered(verb, target, status, _text(error.body), retry_after)
         case aiohttp.ClientConnectorError() | ssl.SSLError() | aiohttp.ClientSSLError() | ConnectionRefusedError():
             outcome, message = Outcome.NOTHING_HAPPENED, str(error)
         case TimeoutError():
@@ -206,7 +206,7 @@ async def connected(kubeconfig: str | None) -> AsyncIterator[Cluster]:
     configuration.retries = False
     try:
         if in_cluster(kubeconfig):
-            config.load_incluster_config(client_configuration=configuration)
+            config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
             await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
     except config.ConfigException as error:

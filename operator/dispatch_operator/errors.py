@@ -77,7 +77,9 @@ def answered(verb: str, target: str, status: int, body: str, retry_after: str | 
     reason = str(answer.get("reason") or "")
     denied = _AUTHORIZER.search(message) if status == HTTP_FORBIDDEN else None
     if denied:
-        message = f"the operator may not {denied['verb']} {denied['resource']}; grant it in the operator's role: {message}"
+        message = (
+            f"the operator may not {denied['verb']} {denied['resource']}; grant it in the operator's role: {message}"
+        )
     if status == HTTP_NOT_FOUND and not answer:
         message = "the API server does not serve this kind; is its CRD installed?"
     return ApiError(

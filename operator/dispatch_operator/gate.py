@@ -1,12 +1,9 @@
 """The start gate in plain mode: `spec.suspend` (contract section 12)."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from dispatch_operator.acts import Act, ReadCopy, ReadRuntime, SetSuspend
 from dispatch_operator.ours import is_going, phase_of, uid_of
 from dispatch_operator.render import start_frame
-from dispatch_operator.seen import Seen, at
+from dispatch_operator.seen import Object, Seen, at
 from dispatch_operator.vocabulary import Gate, Phase
 
 OPENED = (Phase.QUEUED, Phase.RUNNING, Phase.HELD)
@@ -47,7 +44,7 @@ def check_copy(seen: Seen, *, opening: bool) -> Act | str | None:
         return f"the copy can't be read: {error}" if error else ReadCopy()
     if not suspect:
         return None
-    source: Mapping[str, Any] = at(seen.start, "status", "source") or {}
+    source: Object = at(seen.start, "status", "source") or {}
     if uid_of(seen.copy.obj) != at(seen.start, "status", "copy", "uid") or not source:
         return _altered(seen)
     # It was edited; perhaps it was edited back. Only the source can tell, if it is still the one that was copied.
@@ -64,7 +61,7 @@ def check_copy(seen: Seen, *, opening: bool) -> Act | str | None:
 
 def _altered(seen: Seen) -> str | None:
     """Say what is wrong with the copy as it was last seen: its spec's generation is 1 as long as nobody edits it."""
-    held: Mapping[str, Any] = at(seen.start, "status", "copy") or {}
+    held: Object = at(seen.start, "status", "copy") or {}
     name = f"the copy, TrainingRuntime {held.get('name')},"
     if seen.copy.obj is None:
         return f"{name} is gone; the gate is not opened"

@@ -1,15 +1,18 @@
 """The frame: kopf watches, and every event asks the work queue for a look. Nothing is decided here."""
 
+import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import kopf
 
 from dispatch_operator.announce import announcements
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.cluster import Cluster, in_cluster
+from dispatch_operator.departure import Departures
 from dispatch_operator.look import Looker
+from dispatch_operator.ours import is_going
 from dispatch_operator.seen import Object
 from dispatch_operator.vocabulary import (
     GROUP,
@@ -57,16 +60,21 @@ def register(cluster: Cluster, kubeconfig: str | None) -> kopf.OperatorRegistry:
     cache = Cache()
     looker = Looker(cluster, cache, _announce)
     queue: WorkQueue[Key] = WorkQueue(looker.look, side_by_side=SIDE_BY_SIDE)
+    departures: WorkQueue[Key] = WorkQueue(Departures(cluster, cache).look, side_by_side=SIDE_BY_SIDE)
     kopf.on.login(registry=registry)(_login(kubeconfig))
     for watched in WATCHED:
         where = (watched.group, watched.version, watched.plural)
         # kopf fills every index before it calls the first event handler: no look begins with a half-filled cache.
         kopf.index(*where, id=f"cache {watched.plural}", registry=registry)(_put(cache, watched.kind))
         kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(_wake(cache, queue, watched.kind))
+    for plural in ("trainjobs", "trainingruntimes"):
+        kopf.on.event(TRAINER_GROUP, TRAINER_VERSION, plural, id=f"depart {plural}", registry=registry)(
+            _depart(departures)
+        )
 
     @kopf.on.cleanup(registry=registry)
     async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-        await queue.close(patience=PATIENCE)
+        await asyncio.gather(queue.close(patience=PATIENCE), departures.close(patience=PATIENCE))
 
     return registry
 
@@ -109,6 +117,14 @@ def _wake(cache: Cache, queue: WorkQueue[Key], kind: str) -> Callable[..., Any]:
     return wake
 
 
+def _depart(departures: WorkQueue[Key]) -> Callable[..., Any]:
+    async def depart(event: kopf.RawEvent, namespace: str, name: str, **_: Any) -> None:  # noqa: ANN401 - kopf's.
+        if event["type"] == "DELETED" or is_going(event["object"]):
+            departures.add(Key(namespace, name))
+
+    return depart
+
+
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value.
     """Return the plain JSON value of what kopf wraps in views."""
     return dict(value)
@@ -118,4 +134,5 @@ def _announce(before: Object, after: Object) -> None:
     for event in announcements(before, after):
         meta = after["metadata"]
         logger.info("%s/%s: %s", meta["namespace"], meta["name"], event.message)
-        kopf.event(after, type=event.type, reason=event.reason, message=event.message)
+        body = kopf.Body(cast("kopf.RawBody", dict(after)))
+        kopf.event(body, type=event.type, reason=event.reason, message=event.message)

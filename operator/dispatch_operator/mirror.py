@@ -44,7 +44,8 @@ def unchanged(seen: Seen) -> Mirrored:
     return Mirrored(
         phase,
         tuple(
-            Wanted(Condition(entry["type"]), entry["status"], entry["reason"], entry.get("message", "")) for entry in held
+            Wanted(Condition(entry["type"]), entry["status"], entry["reason"], entry.get("message", ""))
+            for entry in held
         ),
     )
 

@@ -12,6 +12,7 @@ from dispatch_operator.vocabulary import (
     LABEL_JOB,
     LABEL_PROBE,
     LABEL_SUBMISSION,
+    TRAINER_API_VERSION,
     Condition,
     Kind,
     Phase,
@@ -52,6 +53,17 @@ def is_going(obj: object) -> bool:
 def owners(obj: object) -> tuple[Object, ...]:
     """Return an object's owner references."""
     return tuple(at(obj, "metadata", "ownerReferences") or ())
+
+
+def owner_reference(train_job: object) -> dict[str, Any]:
+    """Return the reference that makes a TrainJob the owner of its copy (contract section 4, step 7)."""
+    return {
+        "apiVersion": TRAINER_API_VERSION,
+        "kind": Kind.TRAIN_JOB.value,
+        "name": at(train_job, "metadata", "name"),
+        "uid": uid_of(train_job),
+        "controller": False,
+    }
 
 
 def owned_by_train_job(copy: object) -> bool:

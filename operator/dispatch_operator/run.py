@@ -44,7 +44,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     verbose: bool,
     health: str | None,
 ) -> None:
-    """Run the operator until SIGTERM or SIGINT.
+    r"""Run the operator until SIGTERM or SIGINT.
 
     It takes every DispatchStart of its namespaces through its steps, opens and holds its gate, and mirrors its job.
     Nothing is kept but in the cluster: it may be stopped and started at any time.

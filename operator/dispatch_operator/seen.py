@@ -65,7 +65,6 @@ class Seen:
         return self.failures.get(act)
 
 
-
 def at(obj: object, *path: str | int) -> Any:  # noqa: ANN401 - what lies there has any type.
     """Return what lies at a path of a JSON value, or None where any part of it is missing."""
     for part in path:

@@ -132,4 +132,4 @@ def refusal_of(start: Mapping[str, Any]) -> Refusal:
 
 
 def _class(reason: object) -> ErrorClass:
-    return ErrorClass(reason) if reason in set(ErrorClass) else ErrorClass.REJECTED
+    return next((one for one in ErrorClass if one == reason), ErrorClass.REJECTED)

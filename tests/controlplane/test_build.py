@@ -145,6 +145,6 @@ def test_a_cached_build_needs_no_go_at_all() -> None:
         "for target in (KUBERNETES, CONTROLLERS): build(target)\n"
     )
     tools = Path(building.__file__).parents[1]
-    subprocess.run(  # noqa: S603  # No shell is involved.
+    subprocess.run(  # No shell is involved.
         [sys.executable, "-c", code], env={"PYTHONPATH": str(tools), "HOME": str(Path.home())}, check=True
     )

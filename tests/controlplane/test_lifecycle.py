@@ -37,7 +37,7 @@ def parent(temporary: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that keeps a cluster up: the command line."""
     command = [sys.executable, "-m", "controlplane", "up"]
     environment = {**os.environ, "PYTHONPATH": str(TOOLS), "TMPDIR": str(temporary)}
-    with subprocess.Popen(  # noqa: S603  # No shell is involved.
+    with subprocess.Popen(  # No shell is involved.
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         yield process

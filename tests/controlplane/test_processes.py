@@ -83,7 +83,7 @@ def test_what_ignores_the_request_to_stop_is_killed(
 
 
 def test_a_program_is_not_started_for_a_parent_that_is_gone(tmp_path: Path) -> None:
-    done = subprocess.run(  # noqa: S603  # No shell is involved.
+    done = subprocess.run(  # No shell is involved.
         [sys.executable, LAUNCHER, "1", "/bin/touch", tmp_path / "made"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1

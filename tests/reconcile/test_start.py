@@ -157,7 +157,11 @@ async def test_a_backend_that_the_cache_has_not_seen_is_read_before_a_verdict(
         ("a copy of ours with the same spec is reused", {}, "Gated"),
         ("a copy of ours with another spec is made anew", {"spec": {"mlPolicy": {}}}, "Gated"),
         ("a copy of a start that is gone is reused", {"metadata": of_another()}, "Gated"),
-        ("a copy of a start that is gone, with another spec, is made anew", {"metadata": of_another(), "spec": {}}, "Gated"),
+        (
+            "a copy of a start that is gone, with another spec, is made anew",
+            {"metadata": of_another(), "spec": {}},
+            "Gated",
+        ),
         ("a copy that nobody signed is refused", {"metadata": {"annotations": {}}}, "Refused"),
         (
             "a copy that something else owns is refused",
@@ -166,7 +170,9 @@ async def test_a_backend_that_the_cache_has_not_seen_is_read_before_a_verdict(
         ),
     ],
 )
-async def test_leftover_copies(api: FakeApi, operator: FakeOperator, what: str, change: Object, want_phase: str) -> None:
+async def test_leftover_copies(
+    api: FakeApi, operator: FakeOperator, what: str, change: Object, want_phase: str
+) -> None:
     left = copy_of(api)
     left["metadata"].update(change.get("metadata", {}))
     left["spec"] = change.get("spec", left["spec"])
@@ -516,7 +522,9 @@ async def test_an_owner_that_is_refused_stops_the_train_job(api: FakeApi, operat
 
 
 async def test_a_stop_that_goes_unanswered_is_tried_until_known(api: FakeApi, operator: FakeOperator) -> None:
-    api.admit = lambda request, body: body if request.kind != JOB else {**body, "spec": {**body["spec"], "suspend": False}}
+    api.admit = lambda request, body: (
+        body if request.kind != JOB else {**body, "spec": {**body["spec"], "suspend": False}}
+    )
     api.before = nth(1, "delete", JOB, unanswered("delete", JOB))
     settled = await operator.look()
     assert settled.again

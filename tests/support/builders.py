@@ -23,7 +23,12 @@ def make_start(name: str = "llama-s1", *, gate: str = "Closed", retry: str = "On
         "apiVersion": "dispatch.phpboyscout.uk/v1alpha1",
         "kind": "DispatchStart",
         "metadata": {"name": name, "namespace": NAMESPACE, "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "spec": {"backend": "default", "gate": gate, "retry": retry, "request": {**top, "spec": {**job_spec, **request}}},
+        "spec": {
+            "backend": "default",
+            "gate": gate,
+            "retry": retry,
+            "request": {**top, "spec": {**job_spec, **request}},
+        },
         "status": {"observedGeneration": -1},
     }
 

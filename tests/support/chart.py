@@ -32,7 +32,7 @@ def helm(*arguments: str, input: str | None = None) -> str:  # noqa: A002 - as s
     Raises:
         HelmError: It exited with a status other than 0.
     """
-    done = subprocess.run(  # noqa: S603 - no shell is involved.
+    done = subprocess.run(
         [_program(), *arguments], input=input, capture_output=True, text=True, check=False, timeout=60
     )
     if done.returncode:

@@ -102,8 +102,7 @@ class FakeApi:
         found = [
             copy.deepcopy(obj)
             for (held, where, _), obj in self.objects.items()
-            if (held, where) == (kind, namespace)
-            and wanted.items() <= obj["metadata"].get("labels", {}).items()
+            if (held, where) == (kind, namespace) and wanted.items() <= obj["metadata"].get("labels", {}).items()
         ]
         self._answer()
         return tuple(found)

@@ -23,7 +23,10 @@ def cache() -> Cache:
     cache.put("DispatchStart", stored(make_start("other-job", job=JOB[:-1] + "Z"), 3, "w"))
     invalid = make_start("invalid", job="no")
     invalid["spec"]["backend"] = "another"
-    invalid["spec"]["request"]["spec"]["extensions"]["kubeflow/RuntimeRef"] = {"kind": "TrainingRuntime", "name": "mine"}
+    invalid["spec"]["request"]["spec"]["extensions"]["kubeflow/RuntimeRef"] = {
+        "kind": "TrainingRuntime",
+        "name": "mine",
+    }
     cache.put("DispatchStart", stored(invalid, 4, "x"))
     return cache
 
@@ -46,7 +49,12 @@ def named(kind: str, name: str, namespace: str | None = NAMESPACE) -> Object:
         ("a TrainJob concerns those of its name", "TrainJob", named("TrainJob", NAME), {"llama-s1", "same-job"}),
         ("a JobSet does too", "JobSet", named("JobSet", NAME), {"llama-s1", "same-job"}),
         ("an unknown TrainJob concerns nobody", "TrainJob", named("TrainJob", "x"), set()),
-        ("a copy concerns those of its name", "TrainingRuntime", named("TrainingRuntime", NAME), {"llama-s1", "same-job"}),
+        (
+            "a copy concerns those of its name",
+            "TrainingRuntime",
+            named("TrainingRuntime", NAME),
+            {"llama-s1", "same-job"},
+        ),
         ("a TrainingRuntime those that name it", "TrainingRuntime", named("TrainingRuntime", "mine"), {"invalid"}),
         (
             "a ClusterTrainingRuntime those that name it, of any namespace",

@@ -51,9 +51,18 @@ def test_a_message_is_cut_to_what_the_api_takes() -> None:
         ([], whole()),
         (
             ["Reconciling and Stalled together"],
-            whole("Gated", "True", "True", Wanted(Condition.RECONCILING, "True", "R"), Wanted(Condition.STALLED, "True", "R")),
+            whole(
+                "Gated",
+                "True",
+                "True",
+                Wanted(Condition.RECONCILING, "True", "R"),
+                Wanted(Condition.STALLED, "True", "R"),
+            ),
         ),
-        (["Reconciling or Stalled present but not True"], whole("Gated", "True", "True", Wanted(Condition.STALLED, "False", "R"))),
+        (
+            ["Reconciling or Stalled present but not True"],
+            whole("Gated", "True", "True", Wanted(Condition.STALLED, "False", "R")),
+        ),
         (["an end that is not Stalled"], whole("Failed", "False")),
         (["Ready without Started"], whole("Gated", "True", "Unknown")),
         (["an observedGeneration that differs"], {**whole(), "observedGeneration": 4}),

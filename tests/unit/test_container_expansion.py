@@ -1,6 +1,7 @@
 """The witness of Kubernetes' expansion, by the table of Kubernetes' own test."""
 
 import pytest
+
 from support.container_expansion import expand
 
 VARIABLES = {"VAR_A": "A", "VAR_B": "B", "VAR_C": "C", "VAR_REF": "$(VAR_A)", "VAR_EMPTY": ""}

@@ -73,7 +73,26 @@ def test_rounds_up_to_whole_seconds(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "+", "-", "1", "00", ".s", "1e3s", "1h1", "1 s", " 1s", "1s ", "1s\n", "1d", "1S", "\u0661s", "1_0s", "--1s", "1h-1m"],
+    [
+        "",
+        "+",
+        "-",
+        "1",
+        "00",
+        ".s",
+        "1e3s",
+        "1h1",
+        "1 s",
+        " 1s",
+        "1s ",
+        "1s\n",
+        "1d",
+        "1S",
+        "\u0661s",
+        "1_0s",
+        "--1s",
+        "1h-1m",
+    ],
 )
 def test_refuses_what_go_refuses(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration such as"):

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.builders import make_backend, make_runtime, make_start
-from support.container_expansion import expand
 
 from dispatch_operator.render import read_backend, render_train_job
 from dispatch_operator.render.prologue import prologue
+from support.builders import make_backend, make_runtime, make_start
+from support.container_expansion import expand
 
 SHELLS = {"dash": ["dash"], "bash as sh": ["bash"], "busybox": ["busybox", "sh"]}
 TERMINATION_LOG = "/dev/termination-log"
@@ -80,7 +80,7 @@ class Shell:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a start's command as a container would."""
         arguments, env = self.command(start, **environment)
-        return subprocess.run(  # noqa: S603 - a shell is what is tested
+        return subprocess.run(
             arguments,
             executable=shutil.which(self.words[0]),
             env=env,
@@ -144,7 +144,27 @@ def test_exports_the_epoch_to_its_last_digit(
 
 @pytest.mark.parametrize(
     "restart",
-    ["", "00", "01", "0000001", "1000000", "-1", "+1", "1.0", "1e3", "0x1", "abc", " 1", "1 ", "1\n", "\n", "*", "?", "$(id)", "\u0661"],
+    [
+        "",
+        "00",
+        "01",
+        "0000001",
+        "1000000",
+        "-1",
+        "+1",
+        "1.0",
+        "1e3",
+        "0x1",
+        "abc",
+        " 1",
+        "1 ",
+        "1\n",
+        "\n",
+        "*",
+        "?",
+        "$(id)",
+        "\u0661",
+    ],
 )
 def test_refuses_a_restart_that_is_no_count(shell: Shell, restart: str) -> None:
     shell.log.write_text("")
@@ -155,7 +175,7 @@ def test_refuses_a_restart_that_is_no_count(shell: Shell, restart: str) -> None:
 def test_refuses_a_restart_that_is_not_there(shell: Shell) -> None:
     arguments, env = shell.command(reporting())
     del env[b"DISPATCH_K8S_RESTART"]
-    result = subprocess.run(  # noqa: S603 - a shell is what is tested
+    result = subprocess.run(
         arguments, executable=shutil.which(shell.words[0]), env=env, capture_output=True, timeout=SECONDS, check=False
     )
     assert "not a number" in refused(shell, result)
@@ -238,8 +258,12 @@ texts = st.text(
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(texts, max_size=5), st.dictionaries(st.from_regex("X[A-Za-z0-9_]{0,5}", fullmatch=True), texts, max_size=4))
-def test_any_arguments_and_environment_arrive_byte_for_byte(shell: Shell, items: list[str], env: dict[str, str]) -> None:
+@given(
+    st.lists(texts, max_size=5), st.dictionaries(st.from_regex("X[A-Za-z0-9_]{0,5}", fullmatch=True), texts, max_size=4)
+)
+def test_any_arguments_and_environment_arrive_byte_for_byte(
+    shell: Shell, items: list[str], env: dict[str, str]
+) -> None:
     given = Given.of(shell.run(reporting(*items, env=env)).stdout)
     assert given.args == [item.encode() for item in items]
     for key, value in env.items():
@@ -251,7 +275,7 @@ def test_any_arguments_and_environment_arrive_byte_for_byte(shell: Shell, items:
 def test_the_job_keeps_the_process_and_gets_its_signals(shell: Shell) -> None:
     code = "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(42))\nprint(os.getpid(), flush=True)\nsignal.pause()"
     arguments, env = shell.command(make_start(command=[sys.executable, "-c", code]))
-    with subprocess.Popen(  # noqa: S603 - a shell is what is tested
+    with subprocess.Popen(
         arguments, executable=shutil.which(shell.words[0]), env=env, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None

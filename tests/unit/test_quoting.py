@@ -16,7 +16,7 @@ def test_no_text_can_break_a_line_or_a_terminal(text: str) -> None:
         shown.encode()
 
 
-@given(st.text("a\\n\n\"\ud800", max_size=59), st.text("a\\n\n\"\ud800", max_size=59))
+@given(st.text('a\\n\n"\ud800', max_size=59), st.text('a\\n\n"\ud800', max_size=59))
 def test_different_short_texts_are_shown_differently(one: str, other: str) -> None:
     assert (quote(one) == quote(other)) == (one == other)
 

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.builders import make_backend, make_runtime, make_start
 
 from dispatch_operator.readback import differences
 from dispatch_operator.render import read_backend, render_train_job
+from support.builders import make_backend, make_runtime, make_start
 
 Object = dict[str, Any]
+PATCH = "spec.runtimePatches[manager=dispatch.phpboyscout.uk/operator].trainingRuntimeSpec.template"
 KUEUE = {"queue": "team-a", "admissionCheck": "dispatch-start"}
 
 
@@ -24,7 +25,12 @@ def written(*, kueue: bool = False) -> Object:
 def stored(change: Callable[[Object], object] = lambda _: None) -> Object:
     """Return what the cluster makes of it, with one change."""
     job = copy.deepcopy(written())
-    job["metadata"] |= {"uid": "t", "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
+    job["metadata"] |= {
+        "uid": "t",
+        "resourceVersion": "1",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "generation": 1,
+    }
     job["spec"]["managedBy"] = "trainer.kubeflow.org/trainjob-controller"
     job["spec"]["runtimePatches"][0]["time"] = "2026-01-01T00:00:00Z"
     job["spec"]["trainer"]["resourcesPerNode"]["limits"]["nvidia.com/gpu"] = "1"
@@ -100,8 +106,7 @@ def test_is_equal_with(change: Callable[[Object], object]) -> None:
         (lambda job: job["spec"].pop("activeDeadlineSeconds"), "spec.activeDeadlineSeconds: wrote 60, read nothing"),
         (
             lambda job: patch(job)["metadata"]["labels"].update({"dispatch.phpboyscout.uk/submission": "2"}),
-            "spec.runtimePatches[manager=dispatch.phpboyscout.uk/operator].trainingRuntimeSpec.template.metadata"
-            '.labels[dispatch.phpboyscout.uk/submission]: wrote "1", read "2"',
+            f'{PATCH}.metadata.labels[dispatch.phpboyscout.uk/submission]: wrote "1", read "2"',
         ),
         (lambda job: job["spec"].pop("runtimePatches"), None),
         (lambda job: job["spec"].update(managedBy="x"), 'spec.managedBy: wrote nothing, read "x"'),

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders import NAME, RUNTIME, make_backend, make_runtime, make_start
-from support.container_expansion import expand
 
 from dispatch_operator.render import (
     problems,
@@ -21,6 +19,8 @@ from dispatch_operator.render import (
 from dispatch_operator.render.prologue import prologue
 from dispatch_operator.render.verbatim import verbatim
 from dispatch_operator.vocabulary import Gate, Retry
+from support.builders import NAME, RUNTIME, make_backend, make_runtime, make_start
+from support.container_expansion import expand
 
 # Characters that a request may hold, with those that Kubernetes makes something of far more often than by chance.
 allowed = st.one_of(
@@ -30,7 +30,9 @@ allowed = st.one_of(
     ),
 )
 texts = st.text(allowed, max_size=30)
-keys = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(lambda key: not key.startswith(("PET_", "DISP")))
+keys = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(
+    lambda key: not key.startswith(("PET_", "DISP"))
+)
 programs = texts.filter(lambda item: item and not item.startswith("-"))
 commands = st.tuples(programs, st.lists(texts, max_size=6)).map(lambda pair: [pair[0], *pair[1]])
 free_keys = keys.map(lambda key: f"X{key}")
@@ -66,7 +68,13 @@ def test_nothing_of_a_request_is_lost_reordered_or_changed(request: dict[str, An
     trainer = rendered(start)["spec"]["trainer"]
     known = {entry["name"]: entry.get("value", "") for entry in trainer["env"]}
     command = [expand(item, known, garbles=garbles) for item in trainer["command"]]
-    assert command == [b"/bin/sh", b"-c", prologue().encode(), b"dispatch-prologue", *(i.encode() for i in request["command"])]
+    assert command == [
+        b"/bin/sh",
+        b"-c",
+        prologue().encode(),
+        b"dispatch-prologue",
+        *(i.encode() for i in request["command"]),
+    ]
     env = [(entry["name"], expand(entry.get("value", ""), {"A": "x"}, garbles=garbles)) for entry in trainer["env"]]
     assert env[: len(request["env"])] == sorted((key, value.encode()) for key, value in request["env"].items())
     assert [name for name, _ in env[len(request["env"]) :]] == [
@@ -82,7 +90,10 @@ def test_nothing_of_a_request_is_lost_reordered_or_changed(request: dict[str, An
     assert int(dict(env)["DISPATCH_K8S_EPOCH_PREFIX"]) == request["generation"] * 10**6 + request["submission"]
     assert trainer["numNodes"] == request["nodes"]
     assert trainer.get("numProcPerNode", 0) == request["procsPerNode"]
-    assert trainer.get("resourcesPerNode", {"limits": {"nvidia.com/gpu": 0}})["limits"]["nvidia.com/gpu"] == request["gpusPerNode"]
+    assert (
+        trainer.get("resourcesPerNode", {"limits": {"nvidia.com/gpu": 0}})["limits"]["nvidia.com/gpu"]
+        == request["gpusPerNode"]
+    )
 
 
 @given(requests)
@@ -108,7 +119,7 @@ def test_no_explicit_zero_value_is_written(request: dict[str, Any], kueue: dict[
             return [found for key, item in value.items() for found in zeroes(item, f"{path}.{key}")]
         if isinstance(value, list) and not path.endswith(".command"):
             return [found for item in value for found in zeroes(item, path)]
-        return [path] if value in (False, 0, "", None) or value == {} or value == [] else []
+        return [path] if value in (False, 0, "", None) or value in ({}, []) else []
 
     backend = make_backend(**({"kueue": kueue} if kueue else {}))
     assert zeroes(rendered(make_start(**request), backend), "") == []

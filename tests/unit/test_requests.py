@@ -113,7 +113,7 @@ async def test_a_connection_that_is_closed_after_the_request_leaves_it_open() ->
 
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     configuration = client.Configuration()
-    configuration.host = "http://127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+    configuration.host = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server, client.ApiClient(configuration) as api:
         assert (await failed(Cluster(api))).outcome is Outcome.UNANSWERED
 
@@ -136,7 +136,9 @@ async def test_names_can_not_reach_beyond_their_path(server: kmock.RawHandler, k
     assert request.url.raw_path == f"{PATH}/..%2F..%2Fother%2Ftrainjobs%2Fjob%3Fx=1"
 
 
-async def test_nulls_empty_lists_and_unicode_are_sent_as_they_are(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+async def test_nulls_empty_lists_and_unicode_are_sent_as_they_are(
+    server: kmock.RawHandler, kubernetes: Cluster
+) -> None:
     body = {"metadata": {"name": "job"}, "spec": {"none": None, "empty": [], "zero": 0, "text": "é\u2028😀"}}
     server[f"post {PATH}"] << body
     assert await kubernetes.create("TrainJob", "team-a", body, timeout=5) == body

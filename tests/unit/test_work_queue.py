@@ -141,7 +141,9 @@ async def test_closing_cancels_what_takes_too_long() -> None:
     await queue.close(patience=0.2)
 
 
-@pytest.mark.parametrize(("failures", "least", "most"), [(1, 1, 1), (2, 1, 2), (4, 4, 8), (7, 30, 60), (10_000, 30, 60)])
+@pytest.mark.parametrize(
+    ("failures", "least", "most"), [(1, 1, 1), (2, 1, 2), (4, 4, 8), (7, 30, 60), (10_000, 30, 60)]
+)
 def test_backoff_doubles_from_one_second_to_sixty(failures: int, least: float, most: float) -> None:
     waits = [backoff(failures) for _ in range(200)]
     assert least <= min(waits) <= max(waits) <= most

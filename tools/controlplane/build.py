@@ -155,7 +155,7 @@ def _build(target: Target, folder: Path) -> None:
 
 
 def _module_folder(go: Path, target: Target, module: str) -> Path:
-    done = subprocess.run(  # noqa: S603  # No shell is involved.
+    done = subprocess.run(  # No shell is involved.
         [go, "list", "-m", "-f", "{{.Dir}}", module],
         capture_output=True,
         text=True,

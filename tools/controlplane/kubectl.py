@@ -42,7 +42,7 @@ def run(
     Raises:
         KubectlError: It exited with a status other than 0.
     """
-    done = subprocess.run(  # noqa: S603  # No shell is involved.
+    done = subprocess.run(  # No shell is involved.
         [find(), *arguments],
         input=input,
         capture_output=True,

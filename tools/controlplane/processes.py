@@ -60,7 +60,7 @@ class Processes:
         """Start a program; what it prints goes to `<logs>/<name>.log`."""
         log = self._logs / f"{program.name}.log"
         with log.open("ab") as output:
-            process = subprocess.Popen(  # noqa: S603  # The command lines are ours.
+            process = subprocess.Popen(  # The command lines are ours.
                 [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), *program.command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,

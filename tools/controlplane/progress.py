@@ -27,7 +27,7 @@ def run_with_progress(
     """
     started = time.monotonic()
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(  # noqa: S603  # No shell is involved.
+        process = subprocess.Popen(  # No shell is involved.
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=folder
         )
         try:

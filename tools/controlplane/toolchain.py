@@ -54,7 +54,7 @@ def find_or_install(wanted: tuple[int, ...], cache: Path) -> Path:
 
 def version(go: Path) -> tuple[int, ...]:
     """The version of a `go` program; (0,) when it can't say."""
-    done = subprocess.run(  # noqa: S603  # No shell is involved.
+    done = subprocess.run(  # No shell is involved.
         [go, "env", "GOVERSION"], capture_output=True, text=True, check=False, env=environment()
     )
     found = re.search(r"go(\d+(?:\.\d+)*)", done.stdout)

@@ -16,10 +16,8 @@ def backend_problem(name: str, backend: Backend | None) -> Problem | None:
             STATE,
             f"there is no DispatchBackend {quote(name)} in the DispatchStart's namespace",
         )
-    match backend.spec.state:
-        case BackendState.OPEN:
-            return None
-        case BackendState.READ_ONLY:
-            return Problem(ErrorClass.READ_ONLY, STATE, f"the DispatchBackend {quote(name)} is ReadOnly")
-        case BackendState.CLOSED:
-            return Problem(ErrorClass.UNREACHABLE, STATE, f"the DispatchBackend {quote(name)} is Closed")
+    if backend.spec.state is BackendState.OPEN:
+        return None
+    if backend.spec.state is BackendState.READ_ONLY:
+        return Problem(ErrorClass.READ_ONLY, STATE, f"the DispatchBackend {quote(name)} is ReadOnly")
+    return Problem(ErrorClass.UNREACHABLE, STATE, f"the DispatchBackend {quote(name)} is Closed")

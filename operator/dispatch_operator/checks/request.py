@@ -215,18 +215,13 @@ def request_problems(reading: StartReading) -> Iterator[Problem]:
 
 def _fault_problem(fault: Fault) -> Problem:
     """Name a fault by its field, its extension, or by ``request`` or ``spec`` themselves."""
-    match fault.path:
-        case ("request", "spec", "extensions", str(field), *inner):
-            pass
-        case ("request", "spec", str(field), *inner):
-            pass
-        case ("request", str(field), *inner):
-            pass
-        case (field, *inner):
-            pass
-    where = f"item {inner[0]} " if inner and isinstance(inner[0], int) else f"{dotted(tuple(inner))} " if inner else ""
-    text = where + fault.text
-    return Problem(ErrorClass.INVALID, shown_name(str(field)), text)
+    steps = fault.path
+    for holder in ("request", "spec", "extensions"):
+        if steps[0] == holder and len(steps) > 1:
+            steps = steps[1:]
+    field, inner = str(steps[0]), steps[1:]
+    where = f"item {inner[0]} " if inner and isinstance(inner[0], int) else f"{dotted(inner)} " if inner else ""
+    return Problem(ErrorClass.INVALID, shown_name(field), where + fault.text)
 
 
 def _env_name(key: str) -> Text:

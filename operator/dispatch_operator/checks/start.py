@@ -23,6 +23,9 @@ class RuntimeReference:
     """Perhaps not one of RuntimeKind."""
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.kind} {quote(self.name)}"
+
     def is_among(self, runtimes: Iterable[BackendRuntime]) -> bool:
         """Whether a backend's configured runtimes include it."""
         return any((runtime.kind, runtime.name) == (self.kind, self.name) for runtime in runtimes)
@@ -45,18 +48,18 @@ def start_problems(reading: StartReading, backend: Backend, runtime: Mapping[str
     wanted = reference(reading)
     if wanted is None:
         return
-    if (text := _why_not_read(wanted, backend, runtime)) is not None:
+    if (text := _why_not_read(wanted, backend)) is not None:
         yield Problem(ErrorClass.UNSUPPORTED, RUNTIME_REF, text)
-    elif runtime is not None:
+    elif runtime is None:
+        yield Problem(ErrorClass.UNSUPPORTED, RUNTIME_REF, f"{wanted} does not exist")
+    else:
         yield from runtime_problems(runtime, backend.spec.gpu_resource)
         yield from fit_problems(reading.request, runtime, frozenset(problem.name for problem in found))
 
 
-def _why_not_read(wanted: RuntimeReference, backend: Backend, runtime: Mapping[str, Any] | None) -> str | None:
+def _why_not_read(wanted: RuntimeReference, backend: Backend) -> str | None:
     if wanted.kind not in set(RuntimeKind):
         return f"kind {quote(wanted.kind)} is not supported, only {' and '.join(RuntimeKind)}"
     if not wanted.is_among(backend.spec.runtimes):
-        return f"{wanted.kind} {quote(wanted.name)} is not one of the backend's runtimes"
-    if runtime is None:
-        return f"{wanted.kind} {quote(wanted.name)} does not exist"
+        return f"{wanted} is not one of the backend's runtimes"
     return None

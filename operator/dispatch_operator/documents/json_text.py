@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-from dispatch_operator.documents.error import DocumentError
+from dispatch_operator.documents.error import DocumentError, DuplicateKeyError
 from dispatch_operator.documents.scalars import integer
 from dispatch_operator.documents.yaml_text import yaml_documents
 from dispatch_operator.quoting import quote
@@ -19,11 +19,10 @@ def json_document(source: str, text: str) -> Any:  # noqa: ANN401 - any JSON val
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(pairs) != len(dict(pairs)):
-            # JSON's parser does not say where; YAML's does.
-            list(yaml_documents(source, text))
-            raise DocumentError(f"{source}: has a duplicate key")
-        return dict(pairs)
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            raise _duplicate(source, text, pairs)
+        return made
 
     def number(digits: str) -> float | int:
         whole = integer(digits)
@@ -35,3 +34,15 @@ def json_document(source: str, text: str) -> Any:  # noqa: ANN401 - any JSON val
         raise DocumentError(f"{source}: {word} is not a number that JSON can hold")
 
     return json.loads(text, object_pairs_hook=unique, parse_int=number, parse_float=number, parse_constant=refuse)
+
+
+def _duplicate(source: str, text: str, pairs: list[tuple[str, Any]]) -> DuplicateKeyError:
+    """Return the error of an object with a key twice, with its place where YAML's parser, which knows it, can tell."""
+    try:
+        list(yaml_documents(source, text))
+    except DuplicateKeyError as error:
+        return error
+    except DocumentError:
+        pass  # JSON that is no YAML, such as one with a surrogate pair.
+    keys = [key for key, _ in pairs]
+    return DuplicateKeyError(f"{source}: duplicate key {quote(next(key for key in keys if keys.count(key) > 1))}")

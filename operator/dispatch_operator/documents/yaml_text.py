@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import yaml
 
-from dispatch_operator.documents.error import DocumentError
+from dispatch_operator.documents.error import DocumentError, DuplicateKeyError
 from dispatch_operator.documents.scalars import NOT_FINITE, resolved
 from dispatch_operator.quoting import escaped, quote
 
@@ -34,11 +34,13 @@ def yaml_documents(source: str, text: str) -> Iterator[Any]:
     return _Yaml(source).documents(text)
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's composer, leaving to us what a plain scalar without a tag stands for."""
-
-
-_Loader.yaml_implicit_resolvers = {None: [(_PLAIN_TAG, re.compile(""))]}
+# PyYAML's composer, leaving to us what a plain scalar without a tag stands for. libyaml, which go-yaml is a port of, is
+# in PyYAML's wheels; its own parser in Python differs about tabs and colons.
+_Loader: Any = type(
+    "_Loader",
+    (getattr(yaml, "CSafeLoader", yaml.SafeLoader),),
+    {"yaml_implicit_resolvers": {None: [(_PLAIN_TAG, re.compile(""))]}},
+)
 
 
 class _Yaml:
@@ -58,7 +60,7 @@ class _Yaml:
             mark = error.problem_mark or error.context_mark
             raise self._error(mark, str(error.problem)) from error
         except yaml.reader.ReaderError as error:
-            place = text.count("\n", 0, error.position) + 1
+            place = text.encode()[: error.position].count(b"\n") + 1
             raise DocumentError(f"{self._source}:{place}: YAML has no character U+{error.character:04X}") from error
 
     def _error(self, mark: Any, problem: str) -> DocumentError:  # noqa: ANN401 - PyYAML's marks have no types
@@ -91,7 +93,7 @@ class _Yaml:
                 continue
             key = self._key(key_node)
             if key in own:
-                raise self._error(key_node.start_mark, f"duplicate key {quote(key)}")
+                raise DuplicateKeyError(str(self._error(key_node.start_mark, f"duplicate key {quote(key)}")))
             own[key] = self._value(value_node)
         return {**merged, **own}
 
@@ -111,7 +113,7 @@ class _Yaml:
         if isinstance(value, str):
             return value
         if isinstance(value, bool | int | float):
-            return json.dumps(value)
+            return f"{value:g}" if isinstance(value, float) else json.dumps(value)
         raise self._error(node.start_mark, "a key must be a string")
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:  # noqa: ANN401 - any JSON scalar

@@ -18,6 +18,7 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 GPU_RESOURCE_PATTERN = rf"^{_LABEL}(\.{_LABEL})*/[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
 
 ObjectName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+LabelValue = Annotated[str, Field(min_length=1, max_length=63)]
 
 
 def _positive(text: str) -> str:
@@ -50,7 +51,7 @@ class BackendRuntime(Model):
 class Kueue(Model):
     """Kueue mode: jobs wait in a queue, behind a gate that Kueue honours."""
 
-    queue: ObjectName = Field(description="The LocalQueue of this namespace that jobs are put into.")
+    queue: LabelValue = Field(description="The LocalQueue of this namespace that jobs are put into.")
     admission_check: ObjectName = Field(
         description="The AdmissionCheck that the queue's ClusterQueue must list; a Start is refused without it.",
     )

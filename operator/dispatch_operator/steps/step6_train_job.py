@@ -39,8 +39,12 @@ def resolve_in_flight(seen: Seen, now: float) -> Act | Verdict | None:
         message = "the create of the TrainJob went unanswered; it may still appear"
         return _unknown(message, wake_after=min(bound + CLOCK_GRAIN - age, bound + CLOCK_GRAIN))
     if start_frame(seen.start).retry is Retry.NEVER:
-        return Refusal(STEP, ErrorClass.UNREACHABLE, "the create of the TrainJob went unanswered, and none has appeared")
-    return Waiting(STEP, "CreatingAgain", "the create of the TrainJob went unanswered and none appeared; it is made again")
+        return Refusal(
+            STEP, ErrorClass.UNREACHABLE, "the create of the TrainJob went unanswered, and none has appeared"
+        )
+    return Waiting(
+        STEP, "CreatingAgain", "the create of the TrainJob went unanswered and none appeared; it is made again"
+    )
 
 
 def create_train_job(seen: Seen, now: float) -> Act | Verdict | None:

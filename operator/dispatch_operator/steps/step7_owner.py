@@ -2,10 +2,10 @@
 
 from dispatch_operator.acts import Act, OwnCopy, ReadCopy
 from dispatch_operator.errors import ApiError, Outcome
-from dispatch_operator.ours import is_going, made_for, owners, uid_of
+from dispatch_operator.ours import is_going, made_for, owner_reference, owners, uid_of
 from dispatch_operator.seen import Seen, at
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
-from dispatch_operator.vocabulary import TRAINER_API_VERSION, Condition, ErrorClass, Kind
+from dispatch_operator.vocabulary import Condition, ErrorClass
 
 STEP = Condition.OWNER_SET
 
@@ -36,11 +36,5 @@ def _after_failure(error: ApiError) -> Verdict:
 
 
 def _own(seen: Seen) -> Act:
-    owner = {
-        "apiVersion": TRAINER_API_VERSION,
-        "kind": Kind.TRAIN_JOB.value,
-        "name": at(seen.train_job.obj, "metadata", "name"),
-        "uid": uid_of(seen.train_job.obj),
-        "controller": False,
-    }
+    owner = owner_reference(seen.train_job.obj)
     return OwnCopy(owner, uid_of(seen.copy.obj), at(seen.copy.obj, "metadata", "resourceVersion") or "")

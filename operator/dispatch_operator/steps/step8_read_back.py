@@ -2,7 +2,7 @@
 
 from dispatch_operator.acts import Act, ReadBackend, ReadTrainJob
 from dispatch_operator.readback import differences
-from dispatch_operator.render import read_backend, render_train_job, start_frame
+from dispatch_operator.render import render_train_job, start_frame
 from dispatch_operator.seen import Seen, Source, at
 from dispatch_operator.steps.step1_backend import usable
 from dispatch_operator.verdicts import Refusal, Verdict, transient
@@ -24,7 +24,9 @@ def read_back(seen: Seen, _now: float) -> Act | Verdict | None:
     found = differences(wrote, seen.train_job.obj or {}, kueue=backend.spec.kueue is not None)
     if not found:
         return None
-    return Refusal(STEP, ErrorClass.REJECTED, f"the cluster stored another TrainJob than was written: {'; '.join(found)}")
+    return Refusal(
+        STEP, ErrorClass.REJECTED, f"the cluster stored another TrainJob than was written: {'; '.join(found)}"
+    )
 
 
 def _without_backend(seen: Seen) -> Act | Verdict:

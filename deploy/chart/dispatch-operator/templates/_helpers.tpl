@@ -1,0 +1,31 @@
+{{- define "dispatch-operator.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* The name of the objects in the release's namespace; it is not repeated when the release bears the chart's name. */}}
+{{- define "dispatch-operator.fullname" -}}
+{{- $name := include "dispatch-operator.name" . -}}
+{{- $joined := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- .Values.fullnameOverride | default $joined | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* The name of what lies outside of it, where releases of other namespaces may have the same name. */}}
+{{- define "dispatch-operator.globalName" -}}
+{{- printf "%s:%s" .Release.Namespace (include "dispatch-operator.fullname" .) -}}
+{{- end -}}
+
+{{- define "dispatch-operator.serviceAccountName" -}}
+{{- .Values.serviceAccount.name | default (ternary (include "dispatch-operator.fullname" .) "default" .Values.serviceAccount.create) -}}
+{{- end -}}
+
+{{- define "dispatch-operator.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "dispatch-operator.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "dispatch-operator.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "dispatch-operator.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}

@@ -1,0 +1,213 @@
+"""What the chart renders, without a cluster."""
+
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+
+from support.chart import CHART, ROOT, HelmError, Object, helm, of_kind, render
+
+NAMESPACE = "dispatch"
+SERVED = ["team-a", "team-b"]
+RIGHTS = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+
+
+def names(objects: list[Object]) -> list[tuple[str, str | None, str]]:
+    return sorted(
+        (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+        for one in objects
+        if one["kind"] in RIGHTS
+    )
+
+
+def rules(role: Object) -> set[tuple[str, str, str]]:
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def only(objects: list[Object], kind: str) -> Object:
+    (one,) = of_kind(objects, kind)
+    return one
+
+
+@pytest.mark.parametrize(
+    "values", ["", "namespaces={team-a,team-b}", "serviceAccount.create=false", "rbac.create=false"]
+)
+def test_helm_finds_nothing_to_say(values: str) -> None:
+    printed = helm("lint", "--strict", "--quiet", str(CHART), "--set", values)
+    assert "[WARNING]" not in printed
+    assert "[ERROR]" not in printed
+
+
+def test_the_crds_are_the_generated_ones() -> None:
+    want = {path.name: path.read_text() for path in (ROOT / "crds").glob("*.yaml")}
+    assert want
+    assert {path.name: path.read_text() for path in (CHART / "crds").iterdir()} == want
+
+
+def test_chart_and_image_bear_the_version_of_the_package() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert (chart["version"], chart["appVersion"]) == (version, version)
+    image = only(render(namespace=NAMESPACE), "Deployment")["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert image == f"dispatch-operator:{version}"
+
+
+def test_the_whole_cluster_is_served_by_default() -> None:
+    objects = render(namespace=NAMESPACE)
+    name = "dispatch:dispatch-operator"
+    assert names(objects) == [("ClusterRole", None, name), ("ClusterRoleBinding", None, name)]
+    assert arguments(objects)[:2] == ["run", "--all-namespaces"]
+
+
+def test_named_namespaces_get_a_role_each_and_nothing_else_is_seen_of_the_cluster() -> None:
+    objects = render(namespace=NAMESPACE, values={"namespaces": SERVED})
+    name = "dispatch:dispatch-operator"
+    assert names(objects) == [
+        ("ClusterRole", None, name),
+        ("ClusterRoleBinding", None, name),
+        ("Role", "team-a", name),
+        ("Role", "team-b", name),
+        ("RoleBinding", "team-a", name),
+        ("RoleBinding", "team-b", name),
+    ]
+    runtimes = ("trainer.kubeflow.org", "clustertrainingruntimes")
+    assert rules(only(objects, "ClusterRole")) == {(*runtimes, verb) for verb in ("get", "list", "watch")}
+    assert arguments(objects)[:3] == ["run", "--namespace=team-a", "--namespace=team-b"]
+
+
+def test_the_rights_in_a_namespace_are_those_in_the_cluster() -> None:
+    whole = rules(only(render(namespace=NAMESPACE), "ClusterRole"))
+    parts = render(namespace=NAMESPACE, values={"namespaces": SERVED})
+    for role in of_kind(parts, "Role"):
+        assert rules(role) | rules(only(parts, "ClusterRole")) == whole
+
+
+def test_every_binding_is_to_the_account_of_the_pod() -> None:
+    for values in ({}, {"namespaces": SERVED}, {"serviceAccount": {"create": False, "name": "mine"}}):
+        objects = render(namespace=NAMESPACE, release="mine", values=values)
+        account = only(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"]
+        bindings = [one for one in objects if one["kind"].endswith("Binding")]
+        assert bindings
+        for binding in bindings:
+            assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}]
+            assert binding["roleRef"]["kind"] == binding["kind"].removesuffix("Binding")
+            assert binding["roleRef"]["name"] == binding["metadata"]["name"]
+
+
+def test_releases_of_one_name_in_two_namespaces_do_not_share_an_object() -> None:
+    one, other = (names(render(namespace=name, values={"namespaces": SERVED})) for name in ("first", "second"))
+    assert set(one).isdisjoint(other)
+
+
+def test_only_the_pod_gets_a_token() -> None:
+    objects = render(namespace=NAMESPACE)
+    assert only(objects, "ServiceAccount")["automountServiceAccountToken"] is False
+    assert only(objects, "Deployment")["spec"]["template"]["spec"]["automountServiceAccountToken"] is True
+
+
+def test_the_pod_may_do_nothing_that_it_does_not_need() -> None:
+    pod = only(render(namespace=NAMESPACE), "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_every_probe_asks_where_the_operator_answers() -> None:
+    (container,) = only(render(namespace=NAMESPACE), "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["ports"] == [{"name": "health", "containerPort": 8080}]
+    assert "--health=0.0.0.0:8080" in container["args"]
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": "health"}
+
+
+def test_an_account_of_ones_own_is_not_made() -> None:
+    objects = render(namespace=NAMESPACE, values={"serviceAccount": {"create": False}, "rbac": {"create": False}})
+    assert [one["kind"] for one in objects] == ["Deployment"]
+    assert objects[0]["spec"]["template"]["spec"]["serviceAccountName"] == "default"
+
+
+def test_every_value_arrives() -> None:
+    toleration = {"key": "gpu", "operator": "Exists"}
+    objects = render(
+        namespace=NAMESPACE,
+        values={
+            "image": {"repository": "registry.example/op", "tag": "x", "pullPolicy": "Always"},
+            "imagePullSecrets": [{"name": "registry"}],
+            "logFormat": "text",
+            "serviceAccount": {"name": "mine", "annotations": {"a": "b"}},
+            "terminationGracePeriodSeconds": 7,
+            "podSecurityContext": {"runAsUser": None},
+            "podAnnotations": {"c": "d"},
+            "podLabels": {"e": "f"},
+            "priorityClassName": "high",
+            "nodeSelector": {"g": "h"},
+            "tolerations": [toleration],
+            "affinity": {"nodeAffinity": {}},
+            "resources": {"limits": {"memory": "1Gi"}},
+            "fullnameOverride": "renamed",
+        },
+    )
+    account = only(objects, "ServiceAccount")["metadata"]
+    assert (account["name"], account["annotations"]) == ("mine", {"a": "b"})
+    deployment = only(objects, "Deployment")
+    assert deployment["metadata"]["name"] == "renamed"
+    template = deployment["spec"]["template"]
+    assert template["metadata"]["annotations"] == {"c": "d"}
+    assert template["metadata"]["labels"]["e"] == "f"
+    pod = template["spec"]
+    (container,) = pod["containers"]
+    assert (container["image"], container["imagePullPolicy"]) == ("registry.example/op:x", "Always")
+    assert "--log-format=text" in container["args"]
+    assert container["resources"]["limits"] == {"memory": "1Gi"}
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert pod["terminationGracePeriodSeconds"] == 7
+    assert "runAsUser" not in pod["securityContext"]
+    assert pod["priorityClassName"] == "high"
+    assert pod["nodeSelector"] == {"g": "h"}
+    assert pod["tolerations"] == [toleration]
+    assert pod["affinity"] == {"nodeAffinity": {}}
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"namespace": "team-a"}, "namespace"),
+        ({"image": {"tags": "x"}}, "tags"),
+        ({"serviceAccount": {"create": "no"}}, "/serviceAccount/create"),
+        ({"namespaces": "team-a"}, "/namespaces"),
+        ({"namespaces": ["team-a", "team-a"]}, "/namespaces"),
+        ({"namespaces": ["Team A"]}, "/namespaces/0"),
+        ({"logFormat": "xml"}, "/logFormat"),
+        ({"podLabels": {"a": 1}}, "/podLabels/a"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(values: dict[str, Any], named: str) -> None:
+    with pytest.raises(HelmError, match=f"'{named}'"):
+        render(namespace=NAMESPACE, values=values)
+
+
+def test_the_schema_knows_every_value_of_the_file() -> None:
+    schema = yaml.safe_load((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(schema["properties"]) - {"global"} == set(values)
+    for key, inner in schema["properties"].items():
+        if "properties" in inner:
+            assert set(inner["properties"]) == set(values[key]), key
+
+
+def arguments(objects: list[Object]) -> list[str]:
+    (container,) = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    args: list[str] = container["args"]
+    return args

@@ -1,0 +1,100 @@
+"""The chart on a real API server."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controlplane import Cluster
+from support.chart import CHART, Object, documents, helm, render
+from support.install import apply, ensure_namespace
+
+SERVED = ["chart-a", "chart-b"]
+# Kwok lets a pod succeed after a second unless it is told otherwise.
+STAYS = {"podAnnotations": {"test.kwok.x-k8s.io/outcome": "run-forever"}}
+
+
+@pytest.fixture(scope="module")
+def namespace(cluster: Cluster) -> str:
+    """A namespace that takes only pods without any privilege, and the ones to serve."""
+    name = "chart"
+    for one in (name, *SERVED):
+        ensure_namespace(cluster, one)
+    cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+    return name
+
+
+@pytest.fixture
+def release(cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Helm's commands on a release in that namespace."""
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HELM_CACHE_HOME", str(cluster.folder / "helm-cache"))
+
+    def run(command: str, *arguments: str, **values: Any) -> str:
+        chart = [str(CHART), "--values=-"] if command != "uninstall" else []
+        return helm(
+            command, "tried", *chart, f"--namespace={namespace}", "--wait", *arguments, input=json.dumps(values)
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("namespaces", [[], SERVED])
+def test_the_api_server_takes_every_object(cluster: Cluster, namespace: str, namespaces: list[str]) -> None:
+    objects = render("--include-crds", namespace=namespace, values={"namespaces": namespaces})
+    assert len(objects) == 2 + 4 + 2 * len(namespaces)
+    # Strict validation turns a misspelt field from a warning into an error.
+    printed = apply(cluster, objects, "--dry-run=server", "--validate=strict")
+    assert printed.count("serverside-applied (server dry run)") == len(objects)
+
+
+def test_a_release_is_installed_changed_and_uninstalled(
+    cluster: Cluster, namespace: str, release: Callable[..., str]
+) -> None:
+    release("install", **STAYS)
+    # Helm has waited for it: the pod is allowed here, and its account exists.
+    (pod,) = owned(cluster, "pods", f"--namespace={namespace}")
+    assert pod["spec"]["containers"][0]["args"][:2] == ["run", "--all-namespaces"]
+    assert [volume for volume in pod["spec"]["volumes"] if "projected" in volume]
+    assert len(owned(cluster, "clusterroles")[0]["rules"]) > 1
+
+    release("upgrade", namespaces=SERVED, **STAYS)
+    args = {tuple(pod["spec"]["containers"][0]["args"][:3]) for pod in running(cluster, namespace)}
+    assert args == {("run", "--namespace=chart-a", "--namespace=chart-b")}
+    assert len(owned(cluster, "clusterroles")[0]["rules"]) == 1
+    assert {role["metadata"]["namespace"] for role in owned(cluster, "roles", "-A")} == set(SERVED)
+
+    release("uninstall")
+    kinds = "deployments,serviceaccounts,roles,rolebindings"
+    assert owned(cluster, kinds, "-A") == owned(cluster, "clusterroles,clusterrolebindings") == []
+    assert "dispatchstarts.dispatch.phpboyscout.uk" in cluster.kubectl("get", "crds")
+
+
+def test_what_the_notes_tell_to_apply_is_accepted(
+    cluster: Cluster, namespace: str, release: Callable[..., str]
+) -> None:
+    assert namespace
+    notes = release("install", "--dry-run=client", namespaces=SERVED).partition("NOTES:")[2]
+    assert "serves chart-a, chart-b." in notes
+    told = [document for text in re.findall(r"<<EOF\n(.*?)\nEOF\n", notes, re.DOTALL) for document in documents(text)]
+    assert [(one["kind"], one["metadata"]["namespace"]) for one in told] == [
+        ("DispatchBackend", "chart-a"),
+        ("DispatchStart", "chart-a"),
+    ]
+    apply(cluster, told, "--dry-run=server", "--validate=strict")
+
+
+def owned(cluster: Cluster, kinds: str, *arguments: str) -> list[Object]:
+    """Return the objects of the release."""
+    label = "--selector=app.kubernetes.io/instance=tried"
+    found: list[Object] = json.loads(cluster.kubectl("get", kinds, label, *arguments, "--output=json"))["items"]
+    return found
+
+
+def running(cluster: Cluster, namespace: str) -> list[Object]:
+    """Return the release's pods that are not on their way out."""
+    pods = owned(cluster, "pods", f"--namespace={namespace}")
+    return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]

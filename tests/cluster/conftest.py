@@ -1,0 +1,109 @@
+"""The operator on the embedded control plane, as the account of its chart, in a namespace of each test's own."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import Cluster
+from support.builders import make_backend, make_runtime
+from support.install import apply, ensure_namespace, install_chart
+from support.service import Service, serving
+from support.waiting import until
+
+Object = dict[str, Any]
+RELEASE_NAMESPACE = "dispatch-system"
+USER = f"system:serviceaccount:{RELEASE_NAMESPACE}:dispatch-operator"
+_numbers = itertools.count(1)
+
+
+class Team:
+    """A namespace with a backend, and what a person does in it."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        ensure_namespace(cluster, namespace)
+        backend = make_backend()
+        self.apply(backend)
+
+    def apply(self, *objects: Object) -> None:
+        """Create or update objects in this namespace."""
+        for obj in objects:
+            obj["metadata"]["namespace"] = self.namespace
+            obj.pop("status", None)
+            obj["metadata"].pop("creationTimestamp", None)
+        apply(self.cluster, objects)
+
+    def create(self, obj: Object) -> None:
+        """Create one object as JSON, byte for byte: server-side apply is read as YAML, which folds U+0085."""
+        obj["metadata"]["namespace"] = self.namespace
+        self.cluster.kubectl("create", "--filename=-", input=json.dumps(obj))
+
+    def kubectl(self, *arguments: str) -> str:
+        """Run kubectl in this namespace."""
+        return self.cluster.kubectl("--namespace", self.namespace, *arguments)
+
+    def get(self, kind: str, name: str) -> Object:
+        """Return one object."""
+        found: Object = json.loads(self.kubectl("get", kind, name, "--output=json"))
+        return found
+
+    def all(self, kind: str) -> list[Object]:
+        """Return all objects of a kind."""
+        found: list[Object] = json.loads(self.kubectl("get", kind, "--output=json"))["items"]
+        return found
+
+    def patch(self, kind: str, name: str, change: Object) -> None:
+        """Merge-patch one object."""
+        self.kubectl("patch", kind, name, "--type=merge", f"--patch={json.dumps(change)}")
+
+    def set_gate(self, name: str, gate: str) -> None:
+        """Write spec.gate."""
+        self.patch("dispatchstart", name, {"spec": {"gate": gate}})
+
+    def until_phase(self, name: str, *phases: str, seconds: float = 60.0) -> Object:
+        """Wait until a DispatchStart is in one of the phases, and return it."""
+        last: list[Object] = []
+
+        def reached() -> Object | None:
+            last[:] = [self.get("dispatchstart", name)]
+            return last[0] if last[0]["status"].get("phase") in phases else None
+
+        try:
+            return until(f"{name} is {' or '.join(phases)}", reached, seconds=seconds)
+        except TimeoutError as error:
+            raise AssertionError(f"{error}: {json.dumps(last[0]['status'], indent=1)}") from error
+
+    def requests(self) -> list[str]:
+        """Return the operator's requests in this namespace and for runtimes, Events and watches aside."""
+        return [
+            f"{request.verb} {request.resource}{'/' if request.subresource else ''}{request.subresource}"
+            for request in self.cluster.requests(USER)
+            if request.namespace == self.namespace and request.resource != "events" and request.name
+        ]
+
+
+@pytest.fixture(scope="session")
+def account(cluster: Cluster) -> Path:
+    """A kubeconfig with the token of the chart's ServiceAccount, for the whole cluster."""
+    kubeconfig = install_chart(cluster, RELEASE_NAMESPACE)
+    apply(cluster, [make_runtime()])
+    return kubeconfig
+
+
+@pytest.fixture
+def team(cluster: Cluster, account: Path) -> Team:
+    """A namespace that no operator serves yet."""
+    assert account.exists()
+    return Team(cluster, f"team-{next(_numbers)}")
+
+
+@pytest.fixture
+def operator(team: Team, account: Path) -> Iterator[Service]:
+    """An operator that serves the test's namespace."""
+    with serving(account, "--namespace", team.namespace, "--verbose") as service:
+        yield service

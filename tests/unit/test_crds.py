@@ -1,0 +1,152 @@
+"""The CRDs: current, structural, and saying what the contract says."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dispatch_operator import duration
+from dispatch_operator.crds import crds, file_name
+from dispatch_operator.vocabulary import Gate, Phase, Retry
+
+FILES = Path(__file__).parents[2] / "crds"
+START, BACKEND = crds()
+
+
+def schema(crd: dict[str, Any]) -> Any:
+    return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def at(crd: dict[str, Any], path: str) -> Any:
+    found = schema(crd)
+    for step in path.split("."):
+        found = found["properties"][step]
+    return found
+
+
+def fields(part: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    yield path, part
+    for name, inner in part.get("properties", {}).items():
+        yield from fields(inner, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if key in part:
+            yield from fields(part[key], f"{path}[]")
+
+
+def test_the_files_are_current(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "dispatch_operator.crds", str(tmp_path)], check=True)
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert written == {path.name: path.read_text() for path in FILES.iterdir()}, "run: make generate"
+    for crd in crds():
+        assert yaml.safe_load(written[file_name(crd)]) == crd
+
+
+@pytest.mark.parametrize("crd", [START, BACKEND])
+def test_every_field_is_described_and_structural(crd: dict[str, Any]) -> None:
+    for path, part in fields(schema(crd)):
+        assert not {"$ref", "anyOf", "oneOf", "title", "examples", "$defs"} & part.keys(), path
+        assert "type" in part or part.get("x-kubernetes-preserve-unknown-fields") is True, path
+        assert not ("properties" in part and "additionalProperties" in part), path
+        if path.endswith("[]") or path == ".metadata":
+            continue
+        assert part["description"].endswith((".", "v1alpha1", "DispatchStart", "DispatchBackend")), path
+
+
+def test_what_is_required_is_the_contracts() -> None:
+    required = {
+        path: part["required"] for path, part in fields(schema(START)["properties"]["spec"]) if "required" in part
+    }
+    assert required == {"": ["request"], ".request": ["job", "submission", "spec"]}
+    assert at(BACKEND, "spec")["required"] == ["runtimes", "probeRuntime"]
+
+
+def test_defaults_are_the_contracts() -> None:
+    defaults = {path: part["default"] for path, part in fields(schema(START)) if "default" in part}
+    assert defaults == {
+        ".spec.backend": "default",
+        ".spec.gate": "Closed",
+        ".spec.retry": "OnChange",
+        ".spec.request.generation": 0,
+        ".spec.request.attempt": 0,
+        ".spec.request.spec.gpusPerNode": 0,
+        ".spec.request.spec.procsPerNode": 0,
+        ".status": {"observedGeneration": -1},
+    }
+    defaults = {path: part["default"] for path, part in fields(schema(BACKEND)) if "default" in part}
+    assert defaults == {
+        ".spec.state": "Open",
+        ".spec.runtimes[].kind": "ClusterTrainingRuntime",
+        ".spec.gpuResource": "nvidia.com/gpu",
+        ".spec.probeRuntime.kind": "ClusterTrainingRuntime",
+        ".spec.timeouts": {},
+        ".spec.timeouts.call": "30s",
+        ".spec.timeouts.workload": "60s",
+        ".spec.timeouts.hold": "3s",
+        ".status": {"observedGeneration": -1},
+    }
+
+
+def test_words_are_the_vocabularys() -> None:
+    assert at(START, "spec.gate")["enum"] == list(Gate)
+    assert at(START, "spec.retry")["enum"] == list(Retry)
+    assert at(START, "status.phase")["enum"] == list(Phase)
+
+
+def test_verdicts_are_left_to_the_operator() -> None:
+    """No limit of section 3 is in the CRD; the limits there are keep the API server's work bounded."""
+    limits = {
+        "minimum",
+        "maximum",
+        "pattern",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "enum",
+        "maxItems",
+        "maxProperties",
+    }
+    found = {
+        path: sorted(limits & part.keys()) for path, part in fields(at(START, "spec.request")) if limits & part.keys()
+    }
+    assert found == {
+        ".spec.command": ["maxItems"],
+        ".spec.env": ["maxProperties"],
+        ".spec.extensions": ["maxProperties"],
+    }
+    assert at(START, "spec.request.spec.command")["maxItems"] == 100_000
+
+
+def test_rules_say_what_a_user_can_do() -> None:
+    rules = {
+        path: [(rule["rule"], rule["message"]) for rule in part["x-kubernetes-validations"]]
+        for path, part in fields(schema(START))
+        if "x-kubernetes-validations" in part
+    }
+    assert {path: [rule for rule, _ in found] for path, found in rules.items()} == {
+        ".spec.backend": ["self == oldSelf"],
+        ".spec.gate": ["self != 'Closed' || oldSelf == 'Closed'"],
+        ".spec.request": ["self == oldSelf"],
+    }
+    assert all("can't" in message for found in rules.values() for _, message in found)
+
+
+def test_a_timeouts_rule_is_the_models() -> None:
+    (rule,) = at(BACKEND, "spec.timeouts.call")["x-kubernetes-validations"]
+    pattern = rule["rule"].removeprefix("self.matches('").removesuffix("')")
+    assert pattern == f"^({duration.POSITIVE})$"
+    assert "'" not in pattern
+    assert "\\" not in pattern
+    assert re.fullmatch(pattern, "1h0s.5ms")
+
+
+def test_columns_and_names_are_the_contracts() -> None:
+    columns = [[column["name"] for column in crd["spec"]["versions"][0]["additionalPrinterColumns"]] for crd in crds()]
+    assert columns == [["Phase", "Job", "Submission", "TrainJob", "Reason", "Age"], ["State", "Queue", "Age"]]
+    assert [crd["spec"]["names"]["shortNames"] for crd in crds()] == [["dstart"], ["dbackend"]]
+    assert [crd["metadata"]["name"].split(".")[0] for crd in crds()] == ["dispatchstarts", "dispatchbackends"]
+    assert all(crd["spec"]["versions"][0]["subresources"] == {"status": {}} for crd in crds())

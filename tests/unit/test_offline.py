@@ -1,0 +1,212 @@
+"""The commands that need no cluster: exit codes and what they print."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from dispatch_operator.crds import crds
+from dispatch_operator.main import main
+from support.builders import make_backend, make_runtime, make_start
+
+GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "render.yaml"
+Object = dict[str, Any]
+
+
+def command(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, input=stdin)
+
+
+class Files:
+    """The three files of a render, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.start, self.backend, self.runtime = make_start(), make_backend(), make_runtime()
+
+    def path(self, name: str) -> str:
+        path = self.folder / f"{name}.json"
+        path.write_text(json.dumps(getattr(self, name)))
+        return str(path)
+
+    def render(self, *more: str) -> Result:
+        return command(
+            "render",
+            "-f",
+            self.path("start"),
+            "--backend",
+            self.path("backend"),
+            "--runtime",
+            self.path("runtime"),
+            *more,
+        )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def test_prints_two_documents(files: Files) -> None:
+    result = files.render()
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [document["kind"] for document in yaml.safe_load_all(result.stdout)] == ["TrainingRuntime", "TrainJob"]
+
+
+def test_prints_what_it_printed_before(files: Files) -> None:
+    """Every byte, the prologue's too; UPDATE_GOLDEN=1 writes it anew, but not in CI."""
+    files.start = make_start(
+        command=["python", "train.py", "--note=$(date) costs $$5"],
+        env={"SEED": "7", "EMPTY": ""},
+        workDir="/workspace",
+        gpusPerNode=8,
+        timeLimit="1h30m",
+    )
+    files.start["metadata"]["uid"] = "1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"
+    printed = files.render().stdout
+    if os.environ.get("UPDATE_GOLDEN"):
+        assert not os.environ.get("CI")
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(printed)
+    assert printed == GOLDEN.read_text()
+
+
+def test_a_refusal_is_a_line_for_each_problem_with_its_own_class(files: Files) -> None:
+    files.start = make_start(nodes=0, env={"A\nB": "x"})
+    files.start["spec"]["request"]["spec"]["extensions"]["slurm/P\n\x1b[2J"] = {}
+    files.runtime["spec"]["template"]["spec"]["suspend"] = False
+    result = files.render()
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines() == [
+        'ErrInvalid: env: the name "A\\nB" is not a C identifier: letters, digits and _, not beginning with a digit',
+        "ErrInvalid: nodes: must be 1 to 100,000, not 0",
+        "ErrUnsupported: slurm/P\\n\\x1b[2J: extension slurm/P\\n\\x1b[2J is not supported on Kubeflow",
+        "ErrUnsupported: not-suspended: spec.template.spec.suspend must not be stated, and is false",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda f: f.backend["spec"].update(state="ReadOnly"), "ErrReadOnly: state: "),
+        (lambda f: f.backend["spec"].update(state="Closed"), "ErrUnreachable: state: "),
+        (lambda f: f.backend["metadata"].update(name="other"), "ErrUnreachable: state: "),
+        (lambda f: f.backend["metadata"].update(namespace="team-b"), "ErrUnreachable: state: "),
+        (lambda f: f.start["spec"].update(backend=5), "ErrUnreachable: state: "),
+        (lambda f: f.runtime["metadata"].update(name="other"), "ErrUnsupported: kubeflow/RuntimeRef: "),
+        (lambda f: f.runtime.update(kind="TrainingRuntime"), "ErrUnsupported: kubeflow/RuntimeRef: "),
+        (lambda f: f.backend["spec"].update(runtimes=[]), "ErrUnsupported: kubeflow/RuntimeRef: "),
+    ],
+)
+def test_another_backend_or_runtime_is_none(files: Files, change: Any, line: str) -> None:
+    change(files)
+    files.start["spec"]["request"]["spec"]["procsPerNode"] = 0
+    result = files.render()
+    assert result.exit_code == 1
+    assert result.stderr.startswith(line)
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("namespace", "code"), [("team-a", 0), (None, 0), ("team-b", 1)])
+def test_a_namespaced_runtime_must_be_in_the_starts_namespace(files: Files, namespace: str | None, code: int) -> None:
+    reference = {"kind": "TrainingRuntime", "name": "torch-dispatch"}
+    files.runtime["kind"] = "TrainingRuntime"
+    files.runtime["metadata"]["namespace"] = namespace
+    files.backend = make_backend(runtimes=[reference])
+    files.start["spec"]["request"]["spec"]["extensions"]["kubeflow/RuntimeRef"] = reference
+    assert files.render().exit_code == code
+
+
+def test_a_cluster_wide_runtime_has_no_namespace_to_compare(files: Files) -> None:
+    files.runtime["metadata"]["namespace"] = "elsewhere"
+    assert files.render().exit_code == 0
+
+
+def test_a_namespace_that_a_file_lacks_matches_any_and_is_left_out(files: Files) -> None:
+    del files.start["metadata"]["namespace"]
+    result = files.render("-o", "json")
+    assert result.exit_code == 0
+    assert all("namespace" not in item["metadata"] for item in json.loads(result.stdout)["items"])
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "says"),
+    [
+        ("start", lambda o: o.update(kind="Pod"), "must be a DispatchStart"),
+        ("start", lambda o: o.update(apiVersion="v1"), "must be a DispatchStart"),
+        ("backend", lambda o: o.update(kind="DispatchStart"), "must be a DispatchBackend"),
+        ("backend", lambda o: o["spec"].update(state="open\n"), "spec.state must be"),
+        ("runtime", lambda o: o.update(kind="TrainJob"), "must be a ClusterTrainingRuntime or TrainingRuntime"),
+        ("runtime", lambda o: o["metadata"].clear(), "metadata.name must be a string"),
+    ],
+)
+def test_a_file_of_something_else_exits_with_2(files: Files, part: str, change: Any, says: str) -> None:
+    change(getattr(files, part))
+    result = files.render()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{part}.json: " in result.stderr
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_missing_file_and_a_duplicate_key_exit_with_2(files: Files, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("a: 1\na: 2\n")
+    for path, says in ((tmp_path / "none.yaml", "can't be read"), (tmp_path / "bad.yaml", ":2:1: duplicate key")):
+        result = command(
+            "render", "-f", str(path), "--backend", files.path("backend"), "--runtime", files.path("runtime")
+        )
+        assert result.exit_code == 2
+        assert says in result.stderr
+
+
+def test_a_missing_option_exits_with_2() -> None:
+    assert command("render").exit_code == 2
+
+
+def test_check_runtime_is_silent_about_a_fit_runtime(files: Files) -> None:
+    result = command("check-runtime", "-f", files.path("runtime"))
+    assert (result.exit_code, result.output) == (0, "")
+    result = command("check-runtime", "-f", "-", stdin=json.dumps(files.runtime))
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_check_runtime_names_every_broken_rule(files: Files) -> None:
+    files.runtime["spec"].pop("mlPolicy")
+    node = files.runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"][
+        "containers"
+    ][0]
+    node["resources"] = {"limits": {"nvidia.com/gpu": 1, "amd.com/gpu": 1}}
+    result = command("check-runtime", "-f", files.path("runtime"))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert [line.split(": ")[:2] for line in result.stderr.splitlines()] == [
+        ["ErrUnsupported", "known-policy"],
+        ["ErrUnsupported", "no-gpu-resource"],
+    ]
+    assert "limits[nvidia.com/gpu]" in result.stderr
+
+
+def test_check_runtime_uses_the_backends_gpu_resource(files: Files) -> None:
+    files.backend["spec"]["gpuResource"] = "amd.com/gpu"
+    node = files.runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"][
+        "containers"
+    ][0]
+    node["resources"] = {"limits": {"nvidia.com/gpu": 1}}
+    result = command("check-runtime", "-f", files.path("runtime"), "--backend", files.path("backend"))
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_crds_prints_the_crds() -> None:
+    result = command("crds")
+    assert result.exit_code == 0
+    assert tuple(yaml.safe_load_all(result.stdout)) == crds()
+
+
+@pytest.mark.parametrize("name", ["render", "check-runtime", "crds"])
+def test_help_teaches_with_an_example(name: str) -> None:
+    result = command(name, "--help")
+    assert result.exit_code == 0
+    assert f"dispatch-operator {name}" in result.stdout
