@@ -13,7 +13,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Key(NamedTuple):
-    """Which DispatchStart."""
+    """Which DispatchStart, or which name of a copy and a TrainJob."""
 
     namespace: str
     name: str
@@ -79,6 +79,18 @@ class Cache:
                 return {*self._at_target(namespace, name), *self._using(kind, name, namespace)}
             case _:
                 return self._using(kind, name, None)
+
+    def target(self, kind: str, obj: Object) -> Key | None:
+        """Return the namespace and name of the copy and TrainJob that an object is, or that it is the start of."""
+        namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
+        match kind:
+            case Kind.DISPATCH_START:
+                target = target_name(obj)
+                return Key(namespace, target) if target else None
+            case Kind.TRAIN_JOB | Kind.TRAINING_RUNTIME:
+                return Key(namespace, name)
+            case _:
+                return None
 
     def _at_target(self, namespace: str, target: str) -> list[Key]:
         return [Key(namespace, name) for name in self._targets.get((namespace, target), ())]

@@ -98,7 +98,7 @@ class Cluster:
             "patch", "PATCH", kind, namespace, name, timeout=timeout, body=body, subresource=subresource
         )
 
-    async def delete(
+    async def delete(  # noqa: PLR0913 - a delete has this many parts.
         self, kind: str, namespace: str, name: str, *, timeout: float, uid: str, resource_version: str | None = None
     ) -> None:
         """Delete one object if it is still the one of that UID (and resourceVersion)."""

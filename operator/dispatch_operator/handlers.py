@@ -10,10 +10,11 @@ import kopf
 from dispatch_operator.announce import announcements
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.cluster import Cluster, in_cluster
+from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
 from dispatch_operator.look import Looker
-from dispatch_operator.ours import is_going
 from dispatch_operator.seen import Object
+from dispatch_operator.tidy import Tidier
 from dispatch_operator.vocabulary import (
     GROUP,
     LABEL_JOB,
@@ -60,21 +61,20 @@ def register(cluster: Cluster, kubeconfig: str | None) -> kopf.OperatorRegistry:
     cache = Cache()
     looker = Looker(cluster, cache, _announce)
     queue: WorkQueue[Key] = WorkQueue(looker.look, side_by_side=SIDE_BY_SIDE)
-    departures: WorkQueue[Key] = WorkQueue(Departures(cluster, cache).look, side_by_side=SIDE_BY_SIDE)
+    tidier = Tidier(Departures(cluster, cache), Collector(cluster, cache))
+    leftovers: WorkQueue[Key] = WorkQueue(tidier.look, side_by_side=SIDE_BY_SIDE)
     kopf.on.login(registry=registry)(_login(kubeconfig))
     for watched in WATCHED:
         where = (watched.group, watched.version, watched.plural)
         # kopf fills every index before it calls the first event handler: no look begins with a half-filled cache.
         kopf.index(*where, id=f"cache {watched.plural}", registry=registry)(_put(cache, watched.kind))
-        kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(_wake(cache, queue, watched.kind))
-    for plural in ("trainjobs", "trainingruntimes"):
-        kopf.on.event(TRAINER_GROUP, TRAINER_VERSION, plural, id=f"depart {plural}", registry=registry)(
-            _depart(departures)
+        kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(
+            _wake(cache, queue, leftovers, watched.kind)
         )
 
     @kopf.on.cleanup(registry=registry)
     async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-        await asyncio.gather(queue.close(patience=PATIENCE), departures.close(patience=PATIENCE))
+        await asyncio.gather(queue.close(patience=PATIENCE), leftovers.close(patience=PATIENCE))
 
     return registry
 
@@ -100,12 +100,12 @@ def _login(kubeconfig: str | None) -> Callable[..., Any]:
 
 def _put(cache: Cache, kind: str) -> Callable[..., None]:
     def put(body: kopf.Body, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-        cache.put(kind, _plain(body))
+        cache.put(kind, dict(body))
 
     return put
 
 
-def _wake(cache: Cache, queue: WorkQueue[Key], kind: str) -> Callable[..., Any]:
+def _wake(cache: Cache, queue: WorkQueue[Key], leftovers: WorkQueue[Key], kind: str) -> Callable[..., Any]:
     async def wake(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
         obj: Object = event["object"]
         concerned = set(cache.concerned(kind, obj))
@@ -113,21 +113,10 @@ def _wake(cache: Cache, queue: WorkQueue[Key], kind: str) -> Callable[..., Any]:
             cache.drop(kind, obj)
         for key in concerned:
             queue.add(key)
+        if target := cache.target(kind, obj):
+            leftovers.add(target)
 
     return wake
-
-
-def _depart(departures: WorkQueue[Key]) -> Callable[..., Any]:
-    async def depart(event: kopf.RawEvent, namespace: str, name: str, **_: Any) -> None:  # noqa: ANN401 - kopf's.
-        if event["type"] == "DELETED" or is_going(event["object"]):
-            departures.add(Key(namespace, name))
-
-    return depart
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value.
-    """Return the plain JSON value of what kopf wraps in views."""
-    return dict(value)
 
 
 def _announce(before: Object, after: Object) -> None:

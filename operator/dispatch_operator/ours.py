@@ -29,7 +29,7 @@ class Claim(Enum):
     FOREIGN = "belongs to another"
 
 
-def start_uid(obj: Object) -> str | None:
+def start_uid(obj: object) -> str | None:
     """Return the UID of the DispatchStart that an object was made for, if one is named."""
     uid = at(obj, "metadata", "annotations", ANNOTATION_START_UID)
     return uid if isinstance(uid, str) and uid else None

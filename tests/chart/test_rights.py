@@ -42,13 +42,10 @@ class Scene:
     def __post_init__(self) -> None:
         """Make the runtimes and the backend."""
         self.runtime, self.failing = f"{RUNTIME}-{self.namespace}", f"failing-{self.namespace}"
-        outcome = {"test.kwok.x-k8s.io/outcome": "fail"}
+        failing = make_runtime(self.failing, pod_annotations={"test.kwok.x-k8s.io/outcome": "fail"})
+        failing["spec"]["template"]["spec"]["failurePolicy"]["maxRestarts"] = 0
         names = [{"kind": "ClusterTrainingRuntime", "name": name} for name in (self.runtime, self.failing)]
-        self.apply(
-            make_runtime(self.runtime),
-            make_runtime(self.failing, pod_annotations=outcome),
-            make_backend(runtimes=names, probeRuntime=names[0]),
-        )
+        self.apply(make_runtime(self.runtime), failing, make_backend(runtimes=names, probeRuntime=names[0]))
 
     def apply(self, *objects: Object) -> None:
         """Apply objects in the namespace."""
@@ -68,9 +65,7 @@ class Scene:
     def limit(self, **hard: str) -> None:
         """Allow no more objects of these kinds than said."""
         self.kubectl("delete", "resourcequota", QUOTA, "--ignore-not-found")
-        self.apply(
-            {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": QUOTA}, "spec": {"hard": {**hard}}}
-        )
+        self.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": QUOTA}, "spec": {"hard": hard}})
         until("the quota is in force", lambda: self.get("resourcequota", QUOTA).get("status", {}).get("hard") == hard)
 
     def until_phase(self, name: str, phase: str) -> Object:
@@ -103,7 +98,7 @@ def played(request: pytest.FixtureRequest, cluster: Cluster) -> Scene:
     """What happened with an operator that has the rights for the cluster, or those for named namespaces."""
     namespace, release = f"rights-{request.param}", f"release-{request.param}"
     namespaces = [] if request.param == "cluster" else [namespace, f"{namespace}-too"]
-    kubeconfig = install_chart(cluster, release, namespaces or ())
+    kubeconfig = install_chart(cluster, release, namespaces)
     if not namespaces:
         cluster.kubectl("create", "namespace", namespace)
     scene = Scene(cluster, namespace, f"system:serviceaccount:{release}:{RELEASE}")

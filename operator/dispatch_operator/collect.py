@@ -1,0 +1,85 @@
+"""Copies that a Start left behind without an owner (contract section 13).
+
+Neither "gone" nor "finally refused" ever reverts, so that no age is waited for. A slow operator that still means to use
+the copy fails safely at step 7, its gate closed.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from dispatch_operator.acts import Settled
+from dispatch_operator.cache import Cache, Key
+from dispatch_operator.cluster import Cluster
+from dispatch_operator.errors import ApiError
+from dispatch_operator.ours import has_started, is_going, owners, phase_of, start_uid, uid_of
+from dispatch_operator.seen import Object, at
+from dispatch_operator.vocabulary import (
+    ANNOTATION_START,
+    LABEL_MANAGED_BY,
+    LABEL_PROBE,
+    MANAGED_BY,
+    Kind,
+    Phase,
+)
+
+logger = logging.getLogger(__name__)
+
+CALL_SECONDS = 30.0
+
+
+def is_ownerless(copy: object) -> bool:
+    """Tell whether a TrainingRuntime is a copy of ours that no garbage collection will delete."""
+    signed = at(copy, "metadata", "labels", LABEL_MANAGED_BY) == MANAGED_BY and start_uid(copy) is not None
+    return signed and not owners(copy) and not is_going(copy)
+
+
+def is_left(copy: object, start: Object | None) -> bool:
+    """Tell whether the object that a copy was made for is done with it.
+
+    Args:
+        copy: The copy.
+        start: What its start annotation names, read live; None when that does not exist.
+    """
+    if start is None or uid_of(start) != start_uid(copy):
+        return True
+    if has_started(start):
+        return uid_of(copy) != at(start, "status", "copy", "uid")
+    return phase_of(start) in {Phase.REFUSED, Phase.STOPPING}
+
+
+@dataclass(frozen=True)
+class Collector:
+    """Looks at ownerless copies."""
+
+    cluster: Cluster
+    cache: Cache
+
+    async def look(self, key: Key) -> Settled:
+        """Delete the copy of this name if nobody needs it any more; every verdict is a live read's."""
+        cached = self.cache.get(Kind.TRAINING_RUNTIME, *key)
+        if not is_ownerless(cached) or not is_left(cached, self.cache.get(*_made_for(key.namespace, cached))):
+            # In use, as far as the watches know; its owner or the end of its DispatchStart will be an event.
+            return Settled()
+        try:
+            copy = await self.cluster.get(Kind.TRAINING_RUNTIME, *key, timeout=CALL_SECONDS)
+            if copy is None or not is_ownerless(copy):
+                return Settled()
+            if is_left(copy, await self.cluster.get(*_made_for(key.namespace, copy), timeout=CALL_SECONDS)):
+                await self.cluster.delete(
+                    Kind.TRAINING_RUNTIME,
+                    *key,
+                    timeout=CALL_SECONDS,
+                    uid=uid_of(copy),
+                    resource_version=copy["metadata"]["resourceVersion"],
+                )
+                logger.info("%s/%s: collected a copy that was left without an owner", *key)
+        except ApiError as error:
+            logger.warning("%s/%s is left without an owner: %s", *key, error)
+            return Settled(again=True, retry_after=error.retry_after)
+        return Settled()
+
+
+def _made_for(namespace: str, copy: object) -> tuple[Kind, str, str]:
+    """Return the kind, namespace and name of the object that a copy was made for."""
+    kind = Kind.DISPATCH_BACKEND if at(copy, "metadata", "labels", LABEL_PROBE) else Kind.DISPATCH_START
+    return kind, namespace, str(at(copy, "metadata", "annotations", ANNOTATION_START) or "-")

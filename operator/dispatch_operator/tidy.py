@@ -1,0 +1,21 @@
+"""What Starts leave behind, by the name of their copy and TrainJob: looked at apart from any DispatchStart."""
+
+from dataclasses import dataclass
+
+from dispatch_operator.acts import Settled
+from dispatch_operator.cache import Key
+from dispatch_operator.collect import Collector
+from dispatch_operator.departure import Departures
+
+
+@dataclass(frozen=True)
+class Tidier:
+    """Looks at a name for a TrainJob that can't leave, and for a copy that nobody needs."""
+
+    departures: Departures
+    collector: Collector
+
+    async def look(self, key: Key) -> Settled:
+        """Tidy up one name."""
+        settled = await self.departures.look(key)
+        return settled if settled.again else await self.collector.look(key)

@@ -1,0 +1,118 @@
+"""Copies that were left without an owner, over a fake API."""
+
+from typing import Any
+
+import pytest
+
+from dispatch_operator.cache import Key
+from dispatch_operator.collect import Collector
+from dispatch_operator.departure import Departures
+from dispatch_operator.tidy import Tidier
+from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
+from support.fake_api import FakeApi, always, nth, refusal, unanswered
+from support.operator import FakeOperator
+
+Object = dict[str, Any]
+COPY = "TrainingRuntime"
+KEY = Key(NAMESPACE, NAME)
+
+
+@pytest.fixture
+async def api() -> FakeApi:
+    """An API with one start that crashed between steps 5 and 6: its copy has no owner yet."""
+    api = FakeApi()
+    for obj in (make_runtime(), make_backend(), make_start()):
+        api.put(obj, **({"observedGeneration": -1} if obj["kind"] == "DispatchStart" else {}))
+    operator = FakeOperator(api)
+    api.before = nth(1, "create", "TrainJob", refusal("create", "TrainJob", 429, "TooManyRequests", "later"))
+    await operator.look()
+    api.before = lambda _request: None
+    api.requests.clear()
+    assert "ownerReferences" not in api.one(COPY)["metadata"]
+    return api
+
+
+def tidier(api: FakeApi) -> Tidier:
+    operator = FakeOperator(api)
+    operator.watch()
+    cluster: Any = api
+    return Tidier(Departures(cluster, operator.cache), Collector(cluster, operator.cache))
+
+
+def set_status(api: FakeApi, **status: Any) -> None:
+    api.edit("DispatchStart", lambda start: start["status"].update(status))
+
+
+STARTED = [{"type": "Started", "status": "True"}]
+
+
+async def test_a_copy_whose_start_goes_on_is_kept_without_a_request(api: FakeApi) -> None:
+    await tidier(api).look(KEY)
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("its start is gone", lambda api: api.objects.pop(("DispatchStart", NAMESPACE, "llama-s1"))),
+        (
+            "its start was deleted and created again",
+            lambda api: api.edit("DispatchStart", lambda start: start["metadata"].update(uid="again")),
+        ),
+        ("its start is finally refused", lambda api: set_status(api, phase="Refused")),
+        (
+            "its start has another copy",
+            lambda api: set_status(api, phase="Gated", conditions=STARTED, copy={"uid": "another"}),
+        ),
+        (
+            "its start is lost, with another copy",
+            lambda api: set_status(api, phase="Lost", conditions=STARTED, copy={"uid": "another"}),
+        ),
+    ],
+)
+async def test_a_copy_that_nobody_needs_is_collected(api: FakeApi, what: str, change: Any) -> None:
+    change(api)
+    await tidier(api).look(KEY)
+    assert api.all(COPY) == [], what
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("it has an owner", lambda copy: copy["metadata"].update(ownerReferences=[{"uid": "x"}])),
+        ("it is a human's", lambda copy: copy["metadata"].update(labels={})),
+        ("nobody signed it", lambda copy: copy["metadata"].update(annotations={})),
+        ("it is going", lambda copy: copy["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z")),
+    ],
+)
+async def test_a_copy_is_left_alone_when(api: FakeApi, what: str, change: Any) -> None:
+    api.edit(COPY, change)
+    del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
+    await tidier(api).look(KEY)
+    assert len(api.all(COPY)) == 1, what
+
+
+async def test_the_copy_that_a_start_uses_is_kept(api: FakeApi) -> None:
+    set_status(api, phase="Gated", conditions=STARTED, copy={"uid": api.one(COPY)["metadata"]["uid"]})
+    await tidier(api).look(KEY)
+    assert len(api.all(COPY)) == 1
+
+
+async def test_what_only_the_cache_says_collects_nothing(api: FakeApi) -> None:
+    stale = tidier(api)
+    stale.collector.cache.drop("DispatchStart", api.one("DispatchStart"))
+    await stale.look(KEY)
+    assert len(api.all(COPY)) == 1
+
+
+async def test_a_copy_that_changed_since_it_was_read_is_kept(api: FakeApi) -> None:
+    del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
+    api.before = always("delete", COPY, refusal("delete", COPY, 409, "Conflict", "changed"))
+    assert (await tidier(api).look(KEY)).again
+    assert len(api.all(COPY)) == 1
+
+
+async def test_a_copy_that_can_not_be_read_is_tried_again(api: FakeApi) -> None:
+    del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
+    api.before = always("get", COPY, unanswered("get"))
+    assert (await tidier(api).look(KEY)).again
