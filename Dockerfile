@@ -26,8 +26,7 @@ ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="dispatch-operator" \
       org.opencontainers.image.description="Turns a neutral DispatchStart request into exactly one Kubeflow TrainJob, safely." \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="$VERSION" \
-      org.opencontainers.image.base.name="docker.io/library/python:3.13-slim"
+      org.opencontainers.image.version="$VERSION"
 # The Kubernetes client asks for the home and kopf for the name of a user that /etc/passwd does not know.
 ENV HOME=/ \
     PATH=/opt/dispatch-operator/bin:$PATH \

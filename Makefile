@@ -61,6 +61,8 @@ crds: $(VENV)/.installed ## Write the CRDs from the models, here and into the ch
 lock: ## Lock the dependencies anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
+	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/build.in -o requirements/build.txt
+	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/go.in -o requirements/go.txt
 
 clean: ## Remove what was made here (the control plane's programs stay in the cache).
 	rm -rf $(VENV) dist build .coverage* .mypy_cache .pytest_cache .ruff_cache

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import Cluster, running
-from controlplane.build import CONTROLLERS, KUBERNETES, build
+from controlplane.build import CONTROLLERS, HELM, KUBERNETES, build
 
 # Before Python 3.14, asking for the current event loop makes one where none was ever set. Pytest-asyncio asks, and
 # leaves that loop unclosed (https://github.com/pytest-dev/pytest-asyncio/issues/724); with None set, none is made.
@@ -53,6 +53,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if not session.config.option.collectonly and any(item.get_closest_marker("cluster") for item in session.items):
         build(KUBERNETES)
         build(CONTROLLERS)
+        build(HELM)
 
 
 def _uses_cluster(item: pytest.Item) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import socket
 
 import click
 import kopf
@@ -58,8 +59,9 @@ def run_command(  # noqa: PLR0913 - one argument an option.
         raise click.UsageError("say which namespaces to serve: --namespace NAME (repeatable) or --all-namespaces")
     kopf.configure(verbose=verbose, log_format=kopf.LogFormat.JSON if log_format == "json" else kopf.LogFormat.FULL)
     if not verbose:
-        # One line for every event of every object says nothing that the operator's own lines do not.
-        logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+        # A line for every event and every probe says nothing that the operator's own lines do not.
+        for noisy in ("kopf.objects", "aiohttp.access"):
+            logging.getLogger(noisy).setLevel(logging.WARNING)
     if kubeconfig:
         # kopf reads the variable; both clients must use the same file.
         os.environ["KUBECONFIG"] = kubeconfig
@@ -74,6 +76,8 @@ async def _serve(namespaces: tuple[str, ...], kubeconfig: str | None, endpoint: 
         await kopf.operator(
             registry=register(cluster, kubeconfig),
             settings=settings(),
+            # kopf would make one of the user's name, which a pod's user does not have.
+            identity=f"{socket.gethostname()}/{os.getpid()}",  # type: ignore[arg-type]
             clusterwide=not namespaces,
             namespaces=namespaces,
             liveness_endpoint=endpoint,

@@ -360,3 +360,38 @@ def test_the_uid_is_a_precondition_of_opening(team: Team, operator: Service) -> 
     assert team.get("trainjob", NAME)["spec"]["suspend"] is True
     with pytest.raises(KubectlError):
         team.patch("trainjob", "another", {"metadata": {"uid": "another"}})
+
+
+@pytest.mark.usefixtures("operator")
+def test_a_copy_that_a_crash_left_behind_is_collected(team: Team) -> None:
+    runtime = make_runtime(NAME)
+    runtime["kind"] = "TrainingRuntime"
+    runtime["metadata"] |= {
+        "labels": {"app.kubernetes.io/managed-by": "dispatch-operator"},
+        "annotations": {
+            "dispatch.phpboyscout.uk/start": "gone",
+            "dispatch.phpboyscout.uk/start-uid": "00000000-0000-0000-0000-000000000000",
+        },
+    }
+    team.apply(runtime)
+    until("it is collected", lambda: not team.all("trainingruntimes"))
+
+
+@pytest.mark.usefixtures("operator")
+def test_a_job_that_never_gets_a_pod_tells_the_newest_warning(team: Team) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none"},
+        "spec": {"hard": {"count/jobsets.jobset.x-k8s.io": "0"}},
+    }
+    team.apply(quota)
+    until("the quota is in force", lambda: team.get("resourcequota", "none").get("status", {}).get("hard"))
+    team.apply(make_start(gate="Open"))
+    team.until_phase("llama-s1", "Queued")
+    until(
+        "the warning is told",
+        lambda: "newest warning" in message(team.get("dstart", "llama-s1"), "Succeeded"),
+        seconds=60,
+    )
+    assert "exceeded quota" in message(team.get("dstart", "llama-s1"), "Succeeded")
