@@ -43,7 +43,7 @@ def is_left(copy: object, start: Object | None) -> bool:
     if start is None or uid_of(start) != start_uid(copy):
         return True
     if has_started(start):
-        return uid_of(copy) != at(start, "status", "copy", "uid")
+        return bool(uid_of(copy) != at(start, "status", "copy", "uid"))
     return phase_of(start) in {Phase.REFUSED, Phase.STOPPING}
 
 

@@ -10,7 +10,7 @@ import pytest
 from controlplane.kubectl import KubectlError
 from dispatch_operator.render import target_name
 from support.builders import JOB, NAME, make_backend, make_runtime, make_start
-from support.expansion import expand
+from support.container_expansion import expand
 from support.install import apply
 from support.operator import conditions, message
 from support.service import Service, serving
@@ -97,9 +97,9 @@ def test_every_allowed_character_arrives_in_the_container(team: Team) -> None:
     team.until_phase("llama-s1", "Succeeded")
     (pod,) = team.all("pods")
     (container,) = pod["spec"]["containers"]
-    held = {entry["name"]: expand(entry["value"], {}) if "value" in entry else "" for entry in container["env"]}
+    held = {entry["name"]: expand(entry.get("value", "")).decode() for entry in container["env"]}
     # What the kubelet would expand with the container's environment, in which none of these names is set.
-    arrived = [expand(item, {}) for item in container["command"]]
+    arrived = [expand(item).decode() for item in container["command"]]
     assert arrived[4:] == ["run", *TEXTS]
     assert {key: held[key] for key in env} == env
 

@@ -68,4 +68,4 @@ def conditions(start: Object) -> dict[str, tuple[str, str]]:
 
 def message(start: Object, kind: str) -> str:
     """Return the message of a condition."""
-    return next(entry["message"] for entry in start["status"]["conditions"] if entry["type"] == kind)
+    return str(next(entry["message"] for entry in start["status"]["conditions"] if entry["type"] == kind))
