@@ -56,6 +56,49 @@ class ReadWarnings(Act):
 
 
 @dataclass(frozen=True)
+class AwaitWorkload(Act):
+    """Wait for the watch to tell of the TrainJob's Workload (step 9)."""
+
+    seconds: float
+    """At most; the watch ends it at once."""
+
+
+@dataclass(frozen=True)
+class ReadWorkload(Act):
+    """Read the TrainJob's Workload, which a watch has told of."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class FindWorkload(Act):
+    """List the namespace's Workloads for the one that the TrainJob owns."""
+
+    owner_uid: str
+
+
+@dataclass(frozen=True)
+class ReadLocalQueue(Act):
+    """Read the backend's LocalQueue, to learn why a Workload is not as it must be."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ReadClusterQueue(Act):
+    """Read the LocalQueue's ClusterQueue, for the same reason."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ReadCheck(Act):
+    """Read the backend's AdmissionCheck, for the same reason."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class CreateCopy(Act):
     """Create the copy (step 5)."""
 
@@ -109,6 +152,24 @@ class SetSuspend(Act):
     """Open, hold or release the gate in plain mode (contract section 12)."""
 
     suspend: bool
+    uid: str
+
+
+@dataclass(frozen=True)
+class SetGates(Act):
+    """Open the gate in Kueue mode: write the names that are left in the annotation (contract section 12)."""
+
+    names: tuple[str, ...]
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True)
+class SetActive(Act):
+    """Hold or release a job in Kueue mode, by its Workload's `spec.active`."""
+
+    active: bool
+    name: str
     uid: str
 
 

@@ -9,11 +9,11 @@ from dispatch_operator.acts import (
     ReadTrainJob,
     ReadWarnings,
     Record,
-    SetSuspend,
     Settled,
 )
 from dispatch_operator.after_refusal import clean_up
-from dispatch_operator.gate import check_copy, is_open, set_gate, wants_open
+from dispatch_operator.gate import is_kueues, is_open, must_be_recorded, next_change, wants_open, was_undone
+from dispatch_operator.gated_copy import check_copy
 from dispatch_operator.mirror import Mirrored
 from dispatch_operator.ours import phase_of, uid_of
 from dispatch_operator.seen import Seen, at, condition
@@ -53,8 +53,9 @@ def _ended(seen: Seen, now: float) -> Act | Settled:
 
 
 def _going_on(seen: Seen, now: float) -> Act | Settled:
-    change = set_gate(seen)
-    problem = None
+    if is_kueues(seen):
+        return _recorded(seen, mirror.managed_by_kueue(seen), now)
+    change = next_change(seen)
     if not is_open(seen):
         problem = check_copy(seen, opening=wants_open(seen))
         if isinstance(problem, Act):
@@ -63,13 +64,19 @@ def _going_on(seen: Seen, now: float) -> Act | Settled:
             unread = seen.failure(ReadCopy) or seen.failure(ReadRuntime)
             settled = _recorded(seen, mirror.copy_altered(seen, problem, unread=unread is not None), now)
             return settled if isinstance(settled, Act) else Settled(again=unread is not None)
-    if change:
-        error = seen.failure(SetSuspend)
-        if not error:
-            return change
-        settled = _recorded(seen, mirror.gate_stuck(seen, str(error)), now)
-        return settled if isinstance(settled, Act) else Settled(again=True, retry_after=error.retry_after)
-    return _mirror(seen, now)
+    return _move(seen, change, now) if change else _mirror(seen, now)
+
+
+def _move(seen: Seen, change: Act, now: float) -> Act | Settled:
+    if must_be_recorded(seen):
+        return _recorded(seen, mirror.holding(), now)
+    error = seen.failure(type(change))
+    if error is None and not was_undone(seen):
+        return change
+    problem = str(error) if error else "the gate was moved, and something moved it back at once"
+    settled = _recorded(seen, mirror.gate_stuck(seen, problem), now)
+    again = Settled(again=True, retry_after=error.retry_after if error else None)
+    return settled if isinstance(settled, Act) else again
 
 
 def _mirror(seen: Seen, now: float) -> Act | Settled:

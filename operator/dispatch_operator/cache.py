@@ -1,10 +1,12 @@
 """What the watches last said: enough to wake a look and to begin one, never for a verdict (section 4, rule 1)."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from dispatch_operator.ours import uid_of
+from dispatch_operator.ours import owners, uid_of
 from dispatch_operator.render import start_frame, target_name
 from dispatch_operator.seen import Object, Seen, Sight, at
 from dispatch_operator.vocabulary import Kind
@@ -25,6 +27,8 @@ class Cache:
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str, str], Object] = {}
         self._targets: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._workloads: dict[str, Key] = {}
+        self._awaited: dict[str, asyncio.Future[None]] = {}
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         """Return what the watch last said of an object; None when it said nothing, or that it is gone."""
@@ -39,6 +43,8 @@ class Cache:
         self._objects[key] = _slim(obj)
         if kind == Kind.DISPATCH_START and (target := target_name(obj)):
             self._targets[key[1], target].add(key[2])
+        if kind == Kind.WORKLOAD:
+            self._put_workload(obj)
 
     def drop(self, kind: str, obj: Object) -> None:
         """Forget an object that is gone, unless another of its name is held already."""
@@ -49,6 +55,29 @@ class Cache:
         del self._objects[kind, namespace, name]
         if kind == Kind.DISPATCH_START and (target := target_name(obj)):
             self._targets[namespace, target].discard(name)
+        if kind == Kind.WORKLOAD:
+            for owner in owners(obj):
+                self._workloads.pop(owner["uid"], None)
+
+    def workload(self, owner_uid: str) -> Object | None:
+        """Return the Workload that a TrainJob owns, whatever its name."""
+        key = self._workloads.get(owner_uid)
+        return self.get(Kind.WORKLOAD, *key) if key else None
+
+    async def workload_of(self, owner_uid: str, seconds: float) -> Object | None:
+        """Return the Workload that a TrainJob owns once it lists admission checks, or as it is after some seconds."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while not at(self.workload(owner_uid), "status", "admissionChecks"):
+                    await asyncio.shield(self._awaited.setdefault(owner_uid, asyncio.Future()))
+        return self.workload(owner_uid)
+
+    def _put_workload(self, workload: Object) -> None:
+        for owner in owners(workload):
+            self._workloads[owner["uid"]] = Key(at(workload, "metadata", "namespace"), at(workload, "metadata", "name"))
+            if waiting := self._awaited.pop(owner["uid"], None):
+                waiting.set_result(None)
 
     def look(self, key: Key) -> Seen | None:
         """Begin a look with what is cached; None when the DispatchStart is gone."""
@@ -56,11 +85,13 @@ class Cache:
         if start is None:
             return None
         target = target_name(start) or ""
+        train_job = self.get(Kind.TRAIN_JOB, key.namespace, target)
         return Seen(
             start=start,
             backend=Sight(self.get(Kind.DISPATCH_BACKEND, key.namespace, start_frame(start).backend)),
             copy=Sight(self.get(Kind.TRAINING_RUNTIME, key.namespace, target)),
-            train_job=Sight(self.get(Kind.TRAIN_JOB, key.namespace, target)),
+            train_job=Sight(train_job),
+            workload=Sight(self.workload(uid_of(train_job))),
             job_set=self.get(Kind.JOB_SET, key.namespace, target),
         )
 
@@ -75,6 +106,9 @@ class Cache:
                 return [key for key, start in self._starts(namespace) if start_frame(start).backend == name]
             case Kind.TRAIN_JOB | Kind.JOB_SET:
                 return self._at_target(namespace, name)
+            case Kind.WORKLOAD:
+                names = [at(owner, "name") for owner in owners(obj) if at(owner, "kind") == Kind.TRAIN_JOB]
+                return [key for name in names for key in self._at_target(namespace, name)]
             case Kind.TRAINING_RUNTIME:
                 return {*self._at_target(namespace, name), *self._using(kind, name, namespace)}
             case _:

@@ -14,7 +14,15 @@ from kubernetes_asyncio import client, config
 
 from dispatch_operator import __version__
 from dispatch_operator.errors import ApiError, Outcome, answered
-from dispatch_operator.vocabulary import GROUP, TRAINER_GROUP, TRAINER_VERSION, VERSION, Kind
+from dispatch_operator.vocabulary import (
+    GROUP,
+    KUEUE_GROUP,
+    KUEUE_VERSION,
+    TRAINER_GROUP,
+    TRAINER_VERSION,
+    VERSION,
+    Kind,
+)
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON = "application/json"
@@ -44,6 +52,10 @@ RESOURCES: Mapping[str, Resource] = {
             "clustertrainingruntimes",
             namespaced=False,
         ),
+        Resource(Kind.WORKLOAD, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "workloads"),
+        Resource(Kind.LOCAL_QUEUE, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "localqueues"),
+        Resource(Kind.CLUSTER_QUEUE, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "clusterqueues", namespaced=False),
+        Resource(Kind.ADMISSION_CHECK, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "admissionchecks", namespaced=False),
         Resource("Pod", "/api/v1", "pods"),
         Resource("Event", "/api/v1", "events"),
     )

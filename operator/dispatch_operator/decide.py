@@ -61,7 +61,7 @@ def _conclude(seen: Seen, verdict: Verdict, now: float) -> Act | Settled:
     if status != at(seen.start, "status"):
         return Record(status)
     if not isinstance(verdict, Refusal):
-        return Settled()
+        return Settled(wake_after=verdict.wake_after)
     return Settled(again=verdict.transient, retry_after=verdict.retry_after, wake_after=verdict.wake_after)
 
 
@@ -71,7 +71,8 @@ def _phase(seen: Seen, verdict: Verdict) -> Phase:
             return Phase.STOPPING if _left(seen) else Phase.REFUSED
         if verdict.error_class is ErrorClass.OUTCOME_UNKNOWN:
             return Phase.IN_FLIGHT
-    return Phase.PENDING if verdict.step in _EARLY or not isinstance(verdict, Refusal) else Phase.STARTING
+    waits_outside = not isinstance(verdict, Refusal) and verdict.step is not Condition.WORKLOAD_GATED
+    return Phase.PENDING if verdict.step in _EARLY or waits_outside else Phase.STARTING
 
 
 def is_final(refusal: Refusal, start: Object) -> bool:

@@ -1,9 +1,10 @@
-"""The start gate in plain mode: `spec.suspend` (contract section 12)."""
+"""The start gate: where the user wants it, where it is, and the request that moves it (contract section 12)."""
 
-from dispatch_operator.acts import Act, ReadCopy, ReadRuntime, SetSuspend
-from dispatch_operator.ours import is_going, phase_of, uid_of
+from dispatch_operator import kueue_gate, plain_gate
+from dispatch_operator.acts import Act
+from dispatch_operator.ours import in_kueue_mode, phase_of
 from dispatch_operator.render import start_frame
-from dispatch_operator.seen import Object, Seen, at
+from dispatch_operator.seen import Seen, Source
 from dispatch_operator.vocabulary import Gate, Phase
 
 OPENED = (Phase.QUEUED, Phase.RUNNING, Phase.HELD)
@@ -16,59 +17,36 @@ def wants_open(seen: Seen) -> bool:
 
 
 def is_open(seen: Seen) -> bool:
-    """Tell whether the TrainJob may run, as it stands."""
-    return at(seen.train_job.obj, "spec", "suspend") is not True
+    """Tell whether the job may run, as far as dispatch's gate goes."""
+    return kueue_gate.is_open(seen) if in_kueue_mode(seen) else plain_gate.is_open(seen)
 
 
-def set_gate(seen: Seen) -> SetSuspend | None:
+def next_change(seen: Seen) -> Act | None:
     """Return the request that brings the gate to where the user wants it; None when it is there."""
     if wants_open(seen) == is_open(seen):
         return None
-    return SetSuspend(suspend=is_open(seen), uid=uid_of(seen.train_job.obj))
+    change = kueue_gate.change if in_kueue_mode(seen) else plain_gate.change
+    return change(seen, opening=wants_open(seen))
+
+
+def was_undone(seen: Seen) -> bool:
+    """Tell whether the gate was moved in this look already, and something moved it back at once."""
+    return Source.WRITE in {seen.train_job.source, seen.workload.source}
+
+
+def must_be_recorded(seen: Seen) -> bool:
+    """Tell whether Held must stand in the status before the gate is closed.
+
+    A Workload is activated again only after our own recorded Held: what Kueue deactivated is not fought over.
+    """
+    return in_kueue_mode(seen) and not wants_open(seen) and phase_of(seen.start) is not Phase.HELD
+
+
+def is_kueues(seen: Seen) -> bool:
+    """Tell whether Kueue manages a job that was started in plain mode: its gate is then not ours to move."""
+    return not in_kueue_mode(seen) and seen.workload.obj is not None
 
 
 def closed_phase(seen: Seen) -> Phase:
     """Return Held when the gate has been open before, else Gated."""
     return Phase.HELD if phase_of(seen.start) in OPENED and start_frame(seen.start).gate is Gate.HELD else Phase.GATED
-
-
-def check_copy(seen: Seen, *, opening: bool) -> Act | str | None:
-    """See that the copy still is what was submitted: a live read before opening, else only when a watch says it is not.
-
-    Returns:
-        What must be read first, what is wrong with the copy, or None when nothing is.
-    """
-    suspect = _altered(seen) is not None
-    if not seen.copy.live and (opening or suspect):
-        error = seen.failure(ReadCopy)
-        return f"the copy can't be read: {error}" if error else ReadCopy()
-    if not suspect:
-        return None
-    source: Object = at(seen.start, "status", "source") or {}
-    if uid_of(seen.copy.obj) != at(seen.start, "status", "copy", "uid") or not source:
-        return _altered(seen)
-    # It was edited; perhaps it was edited back. Only the source can tell, if it is still the one that was copied.
-    if not seen.runtime.live:
-        error = seen.failure(ReadRuntime)
-        return f"the source can't be read: {error}" if error else ReadRuntime(source["kind"], source["name"])
-    unchanged = (uid_of(seen.runtime.obj), at(seen.runtime.obj, "metadata", "generation")) == (
-        source.get("uid"),
-        source.get("generation"),
-    )
-    restored = unchanged and at(seen.runtime.obj, "spec") == at(seen.copy.obj, "spec")
-    return None if restored else _altered(seen)
-
-
-def _altered(seen: Seen) -> str | None:
-    """Say what is wrong with the copy as it was last seen: its spec's generation is 1 as long as nobody edits it."""
-    held: Object = at(seen.start, "status", "copy") or {}
-    name = f"the copy, TrainingRuntime {held.get('name')},"
-    if seen.copy.obj is None:
-        return f"{name} is gone; the gate is not opened"
-    if uid_of(seen.copy.obj) != held.get("uid"):
-        return f"{name} was replaced by another; the gate is not opened"
-    # The deletion of an object that a finalizer holds counts as one more generation.
-    first = 2 if is_going(seen.copy.obj) else 1
-    if (at(seen.copy.obj, "metadata", "generation") or first) > first:
-        return f"{name} was changed; restore its spec, or submit again; the gate is not opened"
-    return None

@@ -98,8 +98,9 @@ def _login(kubeconfig: str | None) -> Callable[..., Any]:
     return kopf.login_with_service_account if in_cluster(kubeconfig) else kopf.login_with_kubeconfig
 
 
-def _put(cache: Cache, kind: str) -> Callable[..., None]:
-    def put(body: kopf.Body, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
+def _put(cache: Cache, kind: str) -> Callable[..., Any]:
+    # Asynchronous, because kopf runs plain functions in threads, and the cache is the event loop's alone.
+    async def put(body: kopf.Body, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
         cache.put(kind, dict(body))
 
     return put

@@ -5,19 +5,27 @@ from dataclasses import replace
 from dispatch_operator.acts import (
     Act,
     AdoptCopy,
+    AwaitWorkload,
     CreateCopy,
     CreateTrainJob,
     DeleteCopy,
     DeleteTrainJob,
+    FindWorkload,
     OwnCopy,
     ReadBackend,
+    ReadCheck,
+    ReadClusterQueue,
     ReadCopy,
+    ReadLocalQueue,
     ReadOther,
     ReadPods,
     ReadRuntime,
     ReadTrainJob,
     ReadWarnings,
+    ReadWorkload,
     Record,
+    SetActive,
+    SetGates,
     SetSuspend,
 )
 from dispatch_operator.errors import ApiError
@@ -26,7 +34,7 @@ from dispatch_operator.seen import Object, Seen, Sight, Source
 UNKNOWN = Sight()
 Answer = Object | tuple[Object, ...] | None
 
-_PRECONDITIONED = (OwnCopy, AdoptCopy, DeleteCopy, DeleteTrainJob, SetSuspend)
+_PRECONDITIONED = (OwnCopy, AdoptCopy, DeleteCopy, DeleteTrainJob, SetSuspend, SetGates, SetActive)
 
 
 def learn(seen: Seen, act: Act, answer: Answer | ApiError, now: float) -> Seen:
@@ -73,8 +81,20 @@ def _succeeded(seen: Seen, act: Act, answer: Answer) -> Seen:
             return replace(seen, train_job=read, failures=failures)
         case CreateCopy() | AdoptCopy() | OwnCopy():
             return replace(seen, copy=wrote, failures=failures)
-        case CreateTrainJob() | SetSuspend():
+        case CreateTrainJob() | SetSuspend() | SetGates():
             return replace(seen, train_job=wrote, failures=failures)
+        case AwaitWorkload():
+            return replace(seen, workload=Sight(obj, Source.CACHE), awaited=True, failures=failures)
+        case ReadWorkload() | FindWorkload():
+            return replace(seen, workload=read, failures=failures)
+        case SetActive():
+            return replace(seen, workload=wrote, failures=failures)
+        case ReadLocalQueue():
+            return replace(seen, local_queue=read, failures=failures)
+        case ReadClusterQueue():
+            return replace(seen, cluster_queue=read, failures=failures)
+        case ReadCheck():
+            return replace(seen, check=read, failures=failures)
     raise TypeError(f"unknown act {act!r}")
 
 
@@ -89,8 +109,10 @@ def _failed(seen: Seen, act: Act, error: ApiError) -> Seen:
 def _forget(seen: Seen, act: Act) -> Seen:
     """Forget the object that an act was about: the next verdict on it needs a live read after the act."""
     match act:
-        case CreateTrainJob() | DeleteTrainJob() | SetSuspend():
+        case CreateTrainJob() | DeleteTrainJob() | SetSuspend() | SetGates():
             return replace(seen, train_job=UNKNOWN, other=UNKNOWN)
+        case SetActive():
+            return replace(seen, workload=UNKNOWN)
         case _:
             return replace(seen, copy=UNKNOWN, other=UNKNOWN)
 

@@ -10,19 +10,27 @@ from typing import Any
 from dispatch_operator.acts import (
     Act,
     AdoptCopy,
+    AwaitWorkload,
     CreateCopy,
     CreateTrainJob,
     DeleteCopy,
     DeleteTrainJob,
+    FindWorkload,
     OwnCopy,
     ReadBackend,
+    ReadCheck,
+    ReadClusterQueue,
     ReadCopy,
+    ReadLocalQueue,
     ReadOther,
     ReadPods,
     ReadRuntime,
     ReadTrainJob,
     ReadWarnings,
+    ReadWorkload,
     Record,
+    SetActive,
+    SetGates,
     SetSuspend,
     Settled,
 )
@@ -31,10 +39,11 @@ from dispatch_operator.cluster import Cluster
 from dispatch_operator.decide import decide
 from dispatch_operator.errors import ApiError
 from dispatch_operator.learn import Answer, learn
+from dispatch_operator.ours import owners, uid_of
 from dispatch_operator.render import target_name
 from dispatch_operator.seen import Object, Seen, at
 from dispatch_operator.steps.step1_backend import call_bound
-from dispatch_operator.vocabulary import LABEL_JOB, LABEL_SUBMISSION, Kind
+from dispatch_operator.vocabulary import ANNOTATION_GATED_BY, LABEL_JOB, LABEL_JOB_UID, LABEL_SUBMISSION, Kind
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +114,8 @@ class Looker:
 
     async def _carry_out(self, seen: Seen, act: Act) -> Answer | ApiError:
         try:
+            if isinstance(act, AwaitWorkload):
+                return await self.cache.workload_of(uid_of(seen.train_job.obj), act.seconds)
             return await carry_out(self.cluster, seen, act)
         except ApiError as error:
             logger.debug("%s", error)
@@ -140,6 +151,19 @@ async def carry_out(cluster: Cluster, seen: Seen, act: Act) -> Answer:
             return await cluster.select(
                 "Event", namespace, timeout=bound, field_selector=f"involvedObject.uid={uid},type=Warning"
             )
+        case ReadWorkload(name=workload):
+            return await cluster.get(Kind.WORKLOAD, namespace, workload, timeout=bound)
+        case FindWorkload(owner_uid=uid):
+            found = await cluster.select(
+                Kind.WORKLOAD, namespace, timeout=bound, label_selector=f"{LABEL_JOB_UID}={uid}"
+            )
+            return next((one for one in found if any(at(owner, "uid") == uid for owner in owners(one))), None)
+        case ReadLocalQueue(name=queue):
+            return await cluster.get(Kind.LOCAL_QUEUE, namespace, queue, timeout=bound)
+        case ReadClusterQueue(name=queue):
+            return await cluster.get(Kind.CLUSTER_QUEUE, namespace, queue, timeout=bound)
+        case ReadCheck(name=check):
+            return await cluster.get(Kind.ADMISSION_CHECK, namespace, check, timeout=bound)
         case CreateCopy(body=body):
             return await cluster.create(Kind.TRAINING_RUNTIME, namespace, body, timeout=bound)
         case CreateTrainJob(body=body, pause=pause):
@@ -155,6 +179,13 @@ async def carry_out(cluster: Cluster, seen: Seen, act: Act) -> Answer:
         case SetSuspend(suspend=suspend, uid=uid):
             patch = {"metadata": {"uid": uid}, "spec": {"suspend": suspend}}
             return await cluster.patch(Kind.TRAIN_JOB, namespace, name, patch, timeout=bound)
+        case SetGates(names=names, uid=uid, resource_version=version):
+            gates = {ANNOTATION_GATED_BY: ",".join(names) or None}
+            patch = {"metadata": {"uid": uid, "resourceVersion": version, "annotations": gates}}
+            return await cluster.patch(Kind.TRAIN_JOB, namespace, name, patch, timeout=bound)
+        case SetActive(active=active, name=workload, uid=uid):
+            patch = {"metadata": {"uid": uid}, "spec": {"active": active}}
+            return await cluster.patch(Kind.WORKLOAD, namespace, workload, patch, timeout=bound)
         case DeleteCopy(uid=uid, resource_version=version):
             await cluster.delete(
                 Kind.TRAINING_RUNTIME, namespace, name, timeout=bound, uid=uid, resource_version=version

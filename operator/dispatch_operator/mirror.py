@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator import times
+from dispatch_operator import kueue_queue, times
 from dispatch_operator.conditions import FALSE, TRUE, UNKNOWN, Wanted
 from dispatch_operator.gate import closed_phase, is_open, wants_open
-from dispatch_operator.ours import phase_of
+from dispatch_operator.ours import in_kueue_mode, phase_of
 from dispatch_operator.outcome import cause_of_failure
 from dispatch_operator.seen import Object, Seen, at, condition
 from dispatch_operator.status import compose, started_steps
@@ -28,8 +28,8 @@ class Mirrored:
     def status(self, seen: Seen, now: float) -> dict[str, Any]:
         """Return the whole status."""
         named = {want.type for want in self.conditions}
-        kept = [step for step in started_steps() if step.type not in named]
-        return compose(seen, self.phase, [*kept, *self.conditions], now, {**_restarts(seen), **self.extra})
+        kept = [step for step in started_steps(seen) if step.type not in named]
+        return compose(seen, self.phase, [*kept, *self.conditions], now, {**_counts(seen), **self.extra})
 
 
 def has_ended(train_job: object) -> bool:
@@ -119,6 +119,36 @@ def gate_stuck(seen: Seen, problem: str) -> Mirrored:
     )
 
 
+def holding() -> Mirrored:
+    """Return the record of Held, before the job is held (section 12): it tells our hold from one of Kueue's own."""
+    message = "the start gate is being held"
+    return Mirrored(
+        Phase.HELD,
+        (
+            Wanted(Condition.SUCCEEDED, UNKNOWN, Phase.HELD, message),
+            Wanted(Condition.READY, TRUE, "Started", message),
+            Wanted(Condition.RECONCILING, TRUE, "Closing", message),
+        ),
+    )
+
+
+def managed_by_kueue(seen: Seen) -> Mirrored:
+    """Return the state of a job that Kueue manages though its backend is in plain mode."""
+    runs = any(job.get("ready") for job in _jobs(seen))
+    state = kueue_queue.why_it_waits(seen.train_job.obj, seen.workload.obj) or "it is admitted"
+    message = (
+        f"Kueue manages this TrainJob though its backend has no kueue section, so that the gate can't be moved here; "
+        f"give the backend one, or let Kueue leave this namespace alone. Kueue says: {state}"
+    )
+    return Mirrored(
+        Phase.RUNNING if runs else Phase.QUEUED if wants_open(seen) else closed_phase(seen),
+        (
+            Wanted(Condition.SUCCEEDED, UNKNOWN, "ManagedByKueue", message),
+            Wanted(Condition.READY, TRUE, "ManagedByKueue", message),
+        ),
+    )
+
+
 def going_on(seen: Seen) -> Mirrored:
     """Return the state of a job that has not ended; of a Start that just became whole, it is what records Started."""
     phase, message = _phase(seen)
@@ -135,6 +165,8 @@ def _phase(seen: Seen) -> tuple[Phase, str]:
     jobs = _jobs(seen)
     if any(job.get("ready") for job in jobs):
         return Phase.RUNNING, "the job's pods run"
+    if in_kueue_mode(seen) and (reason := kueue_queue.why_it_waits(seen.train_job.obj, seen.workload.obj)):
+        return Phase.QUEUED, reason
     if any(job.get("active") for job in jobs):
         return Phase.QUEUED, "the gate is open; the job's pods are starting"
     return Phase.QUEUED, "the gate is open; no pod of the job exists yet" + _newest_warning(seen.warnings or ())
@@ -150,7 +182,9 @@ def _newest_warning(events: Iterable[Object]) -> str:
 
 def quiet_for(seen: Seen, now: float) -> float | None:
     """Return for how many seconds the gate has been open without a JobSet or a pod; None when there is one."""
-    if not is_open(seen) or any(job.get("active") or job.get("ready") for job in _jobs(seen)):
+    if not is_open(seen) or (in_kueue_mode(seen) and not kueue_queue.is_admitted(seen.workload.obj)):
+        return None
+    if any(job.get("active") or job.get("ready") for job in _jobs(seen)):
         return None
     opened = times.read(condition(seen.train_job.obj, "Suspended").get("lastTransitionTime"))
     recorded = times.read(at(seen.start, "metadata", "creationTimestamp"))
@@ -162,9 +196,14 @@ def _jobs(seen: Seen) -> list[Object]:
     return [job for job in at(seen.train_job.obj, "status", "jobsStatus") or () if isinstance(job, Mapping)]
 
 
-def _restarts(seen: Seen) -> dict[str, int]:
+def _counts(seen: Seen) -> dict[str, int]:
+    """Return how often the JobSet restarted the job, and how often Kueue put it back into its queue."""
     restarts = at(seen.job_set, "status", "restarts")
-    return {"restarts": restarts} if isinstance(restarts, int) and restarts > 0 else {}
+    evictions = sum(
+        at(entry, "count") or 0 for entry in at(seen.workload.obj, "status", "schedulingStats", "evictions") or ()
+    )
+    found = {"restarts": restarts, "evictions": evictions}
+    return {key: count for key, count in found.items() if isinstance(count, int) and count > 0}
 
 
 def _short(text: object) -> str:

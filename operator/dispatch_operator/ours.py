@@ -7,11 +7,13 @@ from typing import Any
 from dispatch_operator.acts import ReadOther
 from dispatch_operator.seen import Seen, at, condition
 from dispatch_operator.vocabulary import (
+    ANNOTATION_GATED_BY,
     ANNOTATION_START,
     ANNOTATION_START_UID,
     LABEL_JOB,
     LABEL_PROBE,
     LABEL_SUBMISSION,
+    START_GATE,
     TRAINER_API_VERSION,
     Condition,
     Kind,
@@ -75,6 +77,19 @@ def owned_by_train_job(copy: object) -> bool:
 def left_of_ours(copy: object, start: Object) -> bool:
     """Tell whether a copy is one that a Start of this object leaves behind: unowned, or going with its TrainJob."""
     return made_for(copy, start) and (not owners(copy) or owned_by_train_job(copy))
+
+
+def gates(obj: object) -> tuple[str, ...]:
+    """Return the names that gate Kueue's admission of a TrainJob or a Workload."""
+    names = str(at(obj, "metadata", "annotations", ANNOTATION_GATED_BY) or "")
+    return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def in_kueue_mode(seen: Seen) -> bool:
+    """Tell whether the gate is Kueue's: step 9 was made, or the TrainJob was just created with our gate."""
+    if has_started(seen.start):
+        return bool(condition(seen.start, Condition.WORKLOAD_GATED))
+    return START_GATE in gates(seen.train_job.obj)
 
 
 def claim_on_train_job(seen: Seen) -> Claim | ReadOther:

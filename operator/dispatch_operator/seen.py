@@ -51,6 +51,13 @@ class Seen:
     train_job: Sight = Sight()
     other: Sight = Sight()
     """The object that another's copy or TrainJob names as its start."""
+    workload: Sight = Sight()
+    """Kueue mode: the Workload that the TrainJob owns."""
+    awaited: bool = False
+    """Whether this look has waited for the Workload."""
+    local_queue: Sight = Sight()
+    cluster_queue: Sight = Sight()
+    check: Sight = Sight()
     job_set: Object | None = None
     """Cached only: it decides nothing, it is mirrored."""
     pods: tuple[Object, ...] | None = None

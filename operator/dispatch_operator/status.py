@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dispatch_operator.conditions import FALSE, TRUE, UNKNOWN, Wanted, conditions
-from dispatch_operator.ours import made_for, uid_of
+from dispatch_operator.ours import in_kueue_mode, made_for, uid_of
 from dispatch_operator.seen import Seen, at, condition
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting
 from dispatch_operator.vocabulary import ANNOTATION_SOURCE, Condition, ErrorClass, Phase
@@ -17,6 +17,7 @@ STEPS = (
     Condition.TRAIN_JOB_CREATED,
     Condition.OWNER_SET,
     Condition.READ_BACK,
+    Condition.WORKLOAD_GATED,
 )
 DONE: Mapping[Condition, tuple[str, str]] = {
     Condition.REQUEST_VALID: ("Valid", "the backend takes the request, and the runtime can run it"),
@@ -24,6 +25,7 @@ DONE: Mapping[Condition, tuple[str, str]] = {
     Condition.TRAIN_JOB_CREATED: ("Created", "the TrainJob exists"),
     Condition.OWNER_SET: ("OwnerSet", "deleting the TrainJob collects the copy"),
     Condition.READ_BACK: ("Equal", "the cluster stored what was written"),
+    Condition.WORKLOAD_GATED: ("Gated", "the Workload waits behind the gate and the admission check"),
 }
 NOT_STARTED = Wanted(Condition.SUCCEEDED, UNKNOWN, "NotStarted", "the job has not been started")
 
@@ -67,10 +69,10 @@ def _next(phase: Phase, message: str) -> str:
     return hint.get(phase, "") + message
 
 
-def started_steps() -> list[Wanted]:
+def started_steps(seen: Seen) -> list[Wanted]:
     """Return the conditions of a Start that is whole."""
     return [
-        *(_done(step) for step in STEPS),
+        *(_done(step) for step in STEPS if step is not Condition.WORKLOAD_GATED or in_kueue_mode(seen)),
         Wanted(Condition.STARTED, TRUE, "Started", "the TrainJob exists behind its gate, as it was asked for"),
     ]
 
@@ -85,7 +87,11 @@ def compose(
     """Put a status together: what stood, what is known better now, and the conditions."""
     current: Mapping[str, Any] = at(seen.start, "status") or {}
     generation = at(seen.start, "metadata", "generation") or 0
-    kept = {key: current[key] for key in ("reference", "copy", "source", "outcome", "restarts") if key in current}
+    kept = {
+        key: current[key]
+        for key in ("reference", "copy", "source", "outcome", "restarts", "evictions")
+        if key in current
+    }
     return {
         **kept,
         **_objects(seen),

@@ -15,6 +15,8 @@ class Waiting:
     reason: str
     """CamelCase, for the conditions."""
     message: str
+    wake_after: float | None = None
+    """Seconds until the next look, if no event comes first."""
 
 
 @dataclass(frozen=True, slots=True)

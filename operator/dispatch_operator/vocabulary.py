@@ -36,6 +36,9 @@ TRAINER_STEP = "trainer"
 NODE = "node"
 """The trainer's replicated job and its container, as Trainer's rendezvous addresses assume them."""
 KUEUE_GROUP = "kueue.x-k8s.io"
+KUEUE_VERSION = "v1beta2"
+KUEUE_API_VERSION = f"{KUEUE_GROUP}/{KUEUE_VERSION}"
+LABEL_JOB_UID = f"{KUEUE_GROUP}/job-uid"
 
 # What the job's container sees of dispatch (contract section 6).
 DISPATCH_ENV = "DISPATCH_"
@@ -52,6 +55,10 @@ class Kind(StrEnum):
     TRAINING_RUNTIME = "TrainingRuntime"
     CLUSTER_TRAINING_RUNTIME = "ClusterTrainingRuntime"
     JOB_SET = "JobSet"
+    WORKLOAD = "Workload"
+    LOCAL_QUEUE = "LocalQueue"
+    CLUSTER_QUEUE = "ClusterQueue"
+    ADMISSION_CHECK = "AdmissionCheck"
 
 
 class RuntimeKind(StrEnum):

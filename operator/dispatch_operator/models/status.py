@@ -83,6 +83,9 @@ class StartStatus(Model):
     source: Source | None = Field(default=None, description="The runtime that was copied.")
     outcome: Outcome | None = Field(default=None, description="How the job ended; absent until it has.")
     restarts: int | None = Field(default=None, description="How often the JobSet restarted the job.")
+    evictions: int | None = Field(
+        default=None, description="How often Kueue put the job back into its queue, by preemption or otherwise."
+    )
     conditions: Items[ConditionState] = Field(
         default_factory=tuple,
         description="The steps of the Start, the job's end, and what is still to be expected.",

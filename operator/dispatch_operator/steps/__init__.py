@@ -14,6 +14,7 @@ from dispatch_operator.steps.step5_copy import copy_runtime
 from dispatch_operator.steps.step6_train_job import create_train_job, find_train_job, resolve_in_flight
 from dispatch_operator.steps.step7_owner import set_owner
 from dispatch_operator.steps.step8_read_back import read_back
+from dispatch_operator.steps.step9_workload import await_workload
 from dispatch_operator.verdicts import Verdict
 
 Step = Callable[[Seen, float], Act | Verdict | None]
@@ -21,5 +22,5 @@ Step = Callable[[Seen, float], Act | Verdict | None]
 FROM_THE_BEGINNING: tuple[Step, ...] = (resolve_in_flight, admit, check_and_render, copy_runtime, create_train_job)
 """A Start whose TrainJob does not exist yet, or is not known to."""
 
-WITH_TRAIN_JOB: tuple[Step, ...] = (find_train_job, set_owner, read_back)
+WITH_TRAIN_JOB: tuple[Step, ...] = (find_train_job, set_owner, read_back, await_workload)
 """A Start whose TrainJob was created or found: it has passed steps 1 to 6, whatever has changed since."""

@@ -1,0 +1,32 @@
+"""The start gate in Kueue mode: an annotation opens it, the Workload's `spec.active` holds and releases.
+
+`spec.suspend` is Kueue's, and is never written here.
+"""
+
+from dispatch_operator.acts import Act, SetActive, SetGates
+from dispatch_operator.ours import gates, phase_of, uid_of
+from dispatch_operator.seen import Seen, at
+from dispatch_operator.vocabulary import START_GATE, Phase
+
+
+def is_open(seen: Seen) -> bool:
+    """Tell whether dispatch's gate is gone and the job is not held by us."""
+    return START_GATE not in gates(seen.train_job.obj) and not (
+        is_deactivated(seen) and phase_of(seen.start) is Phase.HELD
+    )
+
+
+def is_deactivated(seen: Seen) -> bool:
+    """Tell whether the Workload is inactive, whoever made it so."""
+    return at(seen.workload.obj, "spec", "active") is False
+
+
+def change(seen: Seen, *, opening: bool) -> Act | None:
+    """Return the request that opens, holds or releases; None while there is no Workload to hold."""
+    job, workload = seen.train_job.obj, seen.workload.obj
+    if opening and START_GATE in gates(job):
+        left = tuple(name for name in gates(job) if name != START_GATE)
+        return SetGates(left, uid_of(job), at(job, "metadata", "resourceVersion") or "")
+    if workload is None:
+        return None
+    return SetActive(opening, at(workload, "metadata", "name"), uid_of(workload))

@@ -1,0 +1,15 @@
+"""The start gate in plain mode: `spec.suspend`."""
+
+from dispatch_operator.acts import SetSuspend
+from dispatch_operator.ours import uid_of
+from dispatch_operator.seen import Seen, at
+
+
+def is_open(seen: Seen) -> bool:
+    """Tell whether the TrainJob may run."""
+    return at(seen.train_job.obj, "spec", "suspend") is not True
+
+
+def change(seen: Seen, *, opening: bool) -> SetSuspend:
+    """Return the request that opens or closes the gate."""
+    return SetSuspend(suspend=not opening, uid=uid_of(seen.train_job.obj))
