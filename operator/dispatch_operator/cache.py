@@ -114,17 +114,39 @@ class Cache:
             case _:
                 return self._using(kind, name, None)
 
-    def target(self, kind: str, obj: Object) -> Key | None:
+    def checked(self, kind: str, obj: Object) -> Iterable[Key]:
+        """Return the Workloads, and the AdmissionCheck itself, whose state a change of this object may concern."""
+        namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
+        match kind:
+            case Kind.WORKLOAD:
+                return [Key(namespace, name)]
+            case Kind.ADMISSION_CHECK:
+                return [
+                    Key("", name),
+                    *(
+                        Key(held_in, held_name)
+                        for (held, held_in, held_name), workload in self._objects.items()
+                        if held == Kind.WORKLOAD
+                        and any(at(entry, "name") == name for entry in at(workload, "status", "admissionChecks") or ())
+                    ),
+                ]
+            case Kind.TRAIN_JOB | Kind.DISPATCH_START:
+                jobs = [self.get(Kind.TRAIN_JOB, *target) for target in self.targets(kind, obj)]
+                return [self._workloads[uid] for uid in map(uid_of, jobs) if uid in self._workloads]
+            case _:
+                return []
+
+    def targets(self, kind: str, obj: Object) -> Iterable[Key]:
         """Return the namespace and name of the copy and TrainJob that an object is, or that it is the start of."""
         namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
         match kind:
             case Kind.DISPATCH_START:
                 target = target_name(obj)
-                return Key(namespace, target) if target else None
+                return [Key(namespace, target)] if target else []
             case Kind.TRAIN_JOB | Kind.TRAINING_RUNTIME:
-                return Key(namespace, name)
+                return [Key(namespace, name)]
             case _:
-                return None
+                return []
 
     def _at_target(self, namespace: str, target: str) -> list[Key]:
         return [Key(namespace, name) for name in self._targets.get((namespace, target), ())]

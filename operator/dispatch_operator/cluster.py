@@ -25,6 +25,7 @@ from dispatch_operator.vocabulary import (
 )
 
 MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 JSON = "application/json"
 Object = dict[str, Any]
 
@@ -110,6 +111,30 @@ class Cluster:
             "patch", "PATCH", kind, namespace, name, timeout=timeout, body=body, subresource=subresource
         )
 
+    async def apply_status(  # noqa: PLR0913 - an apply has this many parts.
+        self,
+        kind: str,
+        namespace: str | None,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        timeout: float,
+        field_manager: str,
+    ) -> Object:
+        """Apply a part of an object's status server-side, taking over just the fields that the body names."""
+        return await self._request(
+            "apply",
+            "PATCH",
+            kind,
+            namespace,
+            name,
+            timeout=timeout,
+            body=body,
+            query=[("fieldManager", field_manager), ("force", "true")],
+            subresource="status",
+            content_type=APPLY_PATCH,
+        )
+
     async def delete(  # noqa: PLR0913 - a delete has this many parts.
         self, kind: str, namespace: str, name: str, *, timeout: float, uid: str, resource_version: str | None = None
     ) -> None:
@@ -142,6 +167,7 @@ class Cluster:
         body: Mapping[str, Any] | None = None,
         query: list[tuple[str, str]] | None = None,
         subresource: str = "",
+        content_type: str | None = None,
     ) -> Object:
         resource = RESOURCES[kind]
         scope = namespace if resource.namespaced else None
@@ -153,7 +179,10 @@ class Cluster:
                 answer = await self._api.call_api(
                     path,
                     method,
-                    header_params={"Accept": JSON, "Content-Type": MERGE_PATCH if method == "PATCH" else JSON},
+                    header_params={
+                        "Accept": JSON,
+                        "Content-Type": content_type or (MERGE_PATCH if method == "PATCH" else JSON),
+                    },
                     query_params=query,
                     body=body,
                     auth_settings=["BearerToken"],

@@ -79,7 +79,13 @@ DEFINITIONS = (
         (Backend.__doc__ or "").strip(),
         BackendSpec,
         BackendStatus,
-        (Column("State", ".spec.state"), Column("Queue", ".spec.kueue.queue"), AGE),
+        (
+            Column("State", ".spec.state"),
+            Column("Queue", ".spec.kueue.queue"),
+            Column("Ready", _ready("status")),
+            Column("Reason", _ready("reason")),
+            AGE,
+        ),
     ),
 )
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
 
 import kopf
 
+from dispatch_operator.admission_check import AdmissionChecks
 from dispatch_operator.announce import announcements
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.cluster import Cluster, in_cluster
@@ -17,6 +18,8 @@ from dispatch_operator.seen import Object
 from dispatch_operator.tidy import Tidier
 from dispatch_operator.vocabulary import (
     GROUP,
+    KUEUE_GROUP,
+    KUEUE_VERSION,
     LABEL_JOB,
     LABEL_MANAGED_BY,
     MANAGED_BY,
@@ -51,30 +54,41 @@ WATCHED = (
     Watched(Kind.TRAINING_RUNTIME, TRAINER_GROUP, TRAINER_VERSION, "trainingruntimes"),
     Watched(Kind.TRAIN_JOB, TRAINER_GROUP, TRAINER_VERSION, "trainjobs", f"{LABEL_MANAGED_BY}={MANAGED_BY}"),
     Watched(Kind.JOB_SET, "jobset.x-k8s.io", "v1alpha2", "jobsets", LABEL_JOB),
+    Watched(Kind.WORKLOAD, KUEUE_GROUP, KUEUE_VERSION, "workloads"),
+    Watched(Kind.ADMISSION_CHECK, KUEUE_GROUP, KUEUE_VERSION, "admissionchecks"),
     Watched(Kind.DISPATCH_START, GROUP, VERSION, "dispatchstarts"),
 )
+NAMESPACED = tuple(watched for watched in WATCHED if watched.kind != Kind.ADMISSION_CHECK)
 
 
-def register(cluster: Cluster, kubeconfig: str | None) -> kopf.OperatorRegistry:
-    """Return kopf's registry of all handlers of one operator, around one cache and one work queue."""
+class Route(NamedTuple):
+    """A work queue, and whom of its keys a change of an object concerns."""
+
+    queue: WorkQueue[Key]
+    concerned: Callable[[str, Object], Iterable[Key]]
+
+
+def register(cluster: Cluster, kubeconfig: str | None, *, clusterwide: bool) -> kopf.OperatorRegistry:
+    """Return kopf's registry of all handlers of one operator, around one cache and its work queues."""
     registry = kopf.OperatorRegistry()
     cache = Cache()
-    looker = Looker(cluster, cache, _announce)
-    queue: WorkQueue[Key] = WorkQueue(looker.look, side_by_side=SIDE_BY_SIDE)
-    tidier = Tidier(Departures(cluster, cache), Collector(cluster, cache))
-    leftovers: WorkQueue[Key] = WorkQueue(tidier.look, side_by_side=SIDE_BY_SIDE)
+    starts = WorkQueue(Looker(cluster, cache, _announce).look, side_by_side=SIDE_BY_SIDE)
+    leftovers = WorkQueue(Tidier(Departures(cluster, cache), Collector(cluster, cache)).look, side_by_side=SIDE_BY_SIDE)
+    checks = WorkQueue(AdmissionChecks(cluster, cache).look, side_by_side=SIDE_BY_SIDE)
+    routes = [Route(starts, cache.concerned), Route(leftovers, cache.targets)]
+    if clusterwide:
+        # AdmissionChecks are the cluster's: a namespaced operator only reads them.
+        routes.append(Route(checks, cache.checked))
     kopf.on.login(registry=registry)(_login(kubeconfig))
-    for watched in WATCHED:
+    for watched in WATCHED if clusterwide else NAMESPACED:
         where = (watched.group, watched.version, watched.plural)
         # kopf fills every index before it calls the first event handler: no look begins with a half-filled cache.
         kopf.index(*where, id=f"cache {watched.plural}", registry=registry)(_put(cache, watched.kind))
-        kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(
-            _wake(cache, queue, leftovers, watched.kind)
-        )
+        kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(_wake(cache, routes, watched.kind))
 
     @kopf.on.cleanup(registry=registry)
     async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-        await asyncio.gather(queue.close(patience=PATIENCE), leftovers.close(patience=PATIENCE))
+        await asyncio.gather(*(route.queue.close(patience=PATIENCE) for route in routes))
 
     return registry
 
@@ -106,16 +120,15 @@ def _put(cache: Cache, kind: str) -> Callable[..., Any]:
     return put
 
 
-def _wake(cache: Cache, queue: WorkQueue[Key], leftovers: WorkQueue[Key], kind: str) -> Callable[..., Any]:
+def _wake(cache: Cache, routes: Iterable[Route], kind: str) -> Callable[..., Any]:
     async def wake(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
         obj: Object = event["object"]
-        concerned = set(cache.concerned(kind, obj))
+        concerned = [(queue, set(whom(kind, obj))) for queue, whom in routes]
         if event["type"] == "DELETED":
             cache.drop(kind, obj)
-        for key in concerned:
-            queue.add(key)
-        if target := cache.target(kind, obj):
-            leftovers.add(target)
+        for queue, keys in concerned:
+            for key in keys:
+                queue.add(key)
 
     return wake
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from dispatch_operator.ours import gates
 from dispatch_operator.seen import Object, at, condition
+from dispatch_operator.vocabulary import START_GATE
 
 
 def is_admitted(workload: object) -> bool:
@@ -24,7 +25,8 @@ def _reasons(train_job: object, workload: Object) -> Iterator[str]:
     if at(workload, "spec", "active") is False:
         yield f"Kueue deactivated the job: {_told(workload, 'Evicted') or 'its Workload is not active'}"
         return
-    others = gates(train_job) or gates(workload)
+    # The Workload follows the TrainJob a moment later, and may still show our own gate.
+    others = [name for name in gates(train_job) or gates(workload) if name != START_GATE]
     if others:
         yield f"other gates hold it: {', '.join(others)}"
     if condition(workload, "QuotaReserved").get("status") != "True":

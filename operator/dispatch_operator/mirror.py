@@ -199,8 +199,11 @@ def _jobs(seen: Seen) -> list[Object]:
 def _counts(seen: Seen) -> dict[str, int]:
     """Return how often the JobSet restarted the job, and how often Kueue put it back into its queue."""
     restarts = at(seen.job_set, "status", "restarts")
+    # Our own holds are evictions too, and no news to anybody.
     evictions = sum(
-        at(entry, "count") or 0 for entry in at(seen.workload.obj, "status", "schedulingStats", "evictions") or ()
+        at(entry, "count") or 0
+        for entry in at(seen.workload.obj, "status", "schedulingStats", "evictions") or ()
+        if at(entry, "reason") != "Deactivated"
     )
     found = {"restarts": restarts, "evictions": evictions}
     return {key: count for key, count in found.items() if isinstance(count, int) and count > 0}

@@ -8,7 +8,7 @@ from typing import Any
 from dispatch_operator import quantity
 from dispatch_operator.models.reading import Path, dotted
 from dispatch_operator.quoting import LONGEST_QUOTE, escaped, quote, shortened
-from dispatch_operator.vocabulary import PATCH_MANAGER, TRAINJOB_CONTROLLER
+from dispatch_operator.vocabulary import ANNOTATION_GATED_BY, PATCH_MANAGER, TRAINJOB_CONTROLLER
 
 _ABSENT = object()
 
@@ -63,7 +63,9 @@ def _own_patch(spec: Mapping[str, Any]) -> object:
 
 def _included(wrote: Mapping[str, Any], read: Mapping[str, Any], path: Path) -> Iterator[str]:
     for key, value in wrote.items():
-        yield from _compared(value, read.get(key, _ABSENT), (*path, key))
+        if not (key == ANNOTATION_GATED_BY and value in str(read.get(key, "")).split(",")):
+            # Others may gate the job too; only their names stay when ours is removed.
+            yield from _compared(value, read.get(key, _ABSENT), (*path, key))
 
 
 def _compared(wrote: object, read: object, path: Path) -> Iterator[str]:

@@ -74,7 +74,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
 async def _serve(namespaces: tuple[str, ...], kubeconfig: str | None, endpoint: str | None) -> None:
     async with connected(kubeconfig) as cluster:
         await kopf.operator(
-            registry=register(cluster, kubeconfig),
+            registry=register(cluster, kubeconfig, clusterwide=not namespaces),
             settings=settings(),
             # kopf would make one of the user's name, which a pod's user does not have.
             identity=f"{socket.gethostname()}/{os.getpid()}",  # type: ignore[arg-type]

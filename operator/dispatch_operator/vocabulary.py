@@ -93,6 +93,17 @@ class BackendState(StrEnum):
     CLOSED = "Closed"
 
 
+class BackendGate(StrEnum):
+    """What the preflight probe proves of a backend (contract section 10)."""
+
+    FIELDS_KEPT = "fields-kept"
+    """The cluster stores a TrainJob and its copy as they were written (steps 5 to 8)."""
+    START_GATE = "start-gate"
+    """Behind its start gate a job gets neither a pod nor quota."""
+    COLLECTED = "collected"
+    """Deleting a TrainJob takes its copy with it."""
+
+
 class ErrorClass(StrEnum):
     """The typed verdicts that supervisors act on (contract section 9)."""
 

@@ -12,7 +12,7 @@ import yaml
 
 from dispatch_operator import duration
 from dispatch_operator.crds import crds, file_name
-from dispatch_operator.vocabulary import Gate, Phase, Retry
+from dispatch_operator.vocabulary import BackendGate, Gate, Phase, Retry
 
 FILES = Path(__file__).parents[2] / "crds"
 START, BACKEND = crds()
@@ -95,6 +95,7 @@ def test_words_are_the_vocabularys() -> None:
     assert at(START, "spec.gate")["enum"] == list(Gate)
     assert at(START, "spec.retry")["enum"] == list(Retry)
     assert at(START, "status.phase")["enum"] == list(Phase)
+    assert at(BACKEND, "status.gates")["items"]["properties"]["name"]["enum"] == list(BackendGate)
 
 
 def test_verdicts_are_left_to_the_operator() -> None:
@@ -146,7 +147,7 @@ def test_a_timeouts_rule_is_the_models() -> None:
 
 def test_columns_and_names_are_the_contracts() -> None:
     columns = [[column["name"] for column in crd["spec"]["versions"][0]["additionalPrinterColumns"]] for crd in crds()]
-    assert columns == [["Phase", "Job", "Submission", "TrainJob", "Reason", "Age"], ["State", "Queue", "Age"]]
+    assert columns == [["Phase", "Job", "Submission", "TrainJob", "Reason", "Age"], ["State", "Queue", "Ready", "Reason", "Age"]]
     assert [crd["spec"]["names"]["shortNames"] for crd in crds()] == [["dstart"], ["dbackend"]]
     assert [crd["metadata"]["name"].split(".")[0] for crd in crds()] == ["dispatchstarts", "dispatchbackends"]
     assert all(crd["spec"]["versions"][0]["subresources"] == {"status": {}} for crd in crds())

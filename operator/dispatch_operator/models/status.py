@@ -1,11 +1,11 @@
-"""Status of a DispatchStart: what became of the request (contract section 11)."""
+"""What the operator writes: what became of a request, and what is known of a backend (contract sections 10, 11)."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from dispatch_operator.models.base import Items, Model, Word
-from dispatch_operator.vocabulary import ErrorClass, Phase
+from dispatch_operator.vocabulary import BackendGate, ErrorClass, Phase
 
 UNSEEN = -1
 """The default of observedGeneration, by which kstatus knows an object that nobody has looked at yet."""
@@ -93,15 +93,87 @@ class StartStatus(Model):
     )
 
 
+class BackendConditionState(ConditionState):
+    """One aspect of the backend's state, in the form that kubectl wait and kstatus read."""
+
+    type: Annotated[str, Field(min_length=1, max_length=316)] = Field(
+        description=(
+            "Ready says whether every gate is proven; Reconciling is present while the gates are probed, or will be "
+            "probed again."
+        ),
+    )
+    reason: Annotated[str, Field(min_length=1, max_length=1_024)] = Field(
+        description="One word: Proven, ObserveOnly (a gate is not proven, and Starts are refused), or Probing.",
+    )
+    message: Text = Field(description="Details for a person: each gate that is not proven, and why.")
+
+
+class GateState(Model):
+    """One gate of the backend, and whether it holds."""
+
+    name: Word[BackendGate] = Field(
+        description=(
+            "fields-kept: the cluster stores a TrainJob as it was written; start-gate: behind its gate a job gets "
+            "neither a pod nor quota; collected: deleting a TrainJob takes its copy with it."
+        ),
+    )
+    proven: bool = Field(description="Whether the last probe, or a Start since, found that it holds.")
+    reason: Text | None = Field(default=None, description="Why it is not proven; absent when it is.")
+    last_probe_time: str = Field(
+        description="When it was last probed.",
+        json_schema_extra={"format": "date-time"},
+    )
+
+
+class ProbedRuntime(Model):
+    """The runtime that the probe was started on."""
+
+    kind: str = Field(description="ClusterTrainingRuntime or TrainingRuntime.")
+    name: str = Field(description="The runtime's name.")
+    uid: str | None = Field(default=None, description="The runtime's UID; absent when there was none of that name.")
+    generation: int | None = Field(default=None, description="The runtime's generation when it was probed.")
+
+
+class ServedApi(Model):
+    """A version of an API as the API server served it."""
+
+    api: str = Field(description="Group and version, such as trainer.kubeflow.org/v1alpha1.")
+    hash: str | None = Field(
+        default=None,
+        description="Of all its schemas, as the API server's OpenAPI names them; absent when it was not served.",
+    )
+
+
+class Proof(Model):
+    """What the gates' verdicts rest on; when any of it changes, the gates are probed again."""
+
+    operator_version: str = Field(description="The operator's version.")
+    backend_generation: int = Field(description="The metadata.generation of the backend, which follows its spec.")
+    runtime: ProbedRuntime = Field(description="The runtime that the probe was started on.")
+    served: Items[ServedApi] = Field(
+        description="The APIs of Trainer, JobSet and, in Kueue mode, Kueue.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["api"]},
+    )
+
+
 class BackendStatus(Model):
-    """What is known of the backend."""
+    """What is known of the backend: whether its gates hold, and what that rests on."""
 
     observed_generation: int | None = Field(
         default=None,
         description="The metadata.generation that this status is about; -1 before the operator's first look.",
     )
-    conditions: Items[ConditionState] = Field(
+    conditions: Items[BackendConditionState] = Field(
         default_factory=tuple,
-        description="The backend's conditions.",
+        description="Whether Starts are taken, and whether the gates are being probed.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )
+    gates: Items[GateState] = Field(
+        default_factory=tuple,
+        description="Each gate and whether it is proven; absent until the first probe has ended, and Starts wait.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    proof: Proof | None = Field(
+        default=None,
+        description="What the verdicts rest on; absent after a Start found a gate that does not hold.",
     )
