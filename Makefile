@@ -8,7 +8,7 @@ SOURCES := $(shell find operator -type f -not -name '*.pyc')
 export PYTHONPATH := tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test cluster lint format crds lock clean
+.PHONY: help demo test bench cluster lint format crds lock clean
 
 help: ## Say what can be made.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -23,8 +23,8 @@ $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml README.md $(SOURCES)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
 	touch $@
 
-demo: $(VENV)/.installed ## Show a start from apply to Succeeded on a control plane of its own.
-	$(BIN)/python -m demo
+demo: $(VENV)/.installed ## Show a start from apply to Succeeded on a control plane of its own (KUEUE=1: in Kueue's queue).
+	$(BIN)/python -m demo $(if $(KUEUE),--kueue)
 
 test: lint ## Run all checks and tests, on the real control plane too.
 	$(BIN)/python -m coverage erase
@@ -40,6 +40,9 @@ PURE_MODULES := acts after_refusal after_start announce conditions decide differ
 	mirror ours outcome problems quantity quoting readback seen status times verdicts vocabulary \
 	checks/* models/* render/* steps/*
 PURE = $(subst $(space),$(comma),$(foreach module,$(PURE_MODULES),*/dispatch_operator/$(module).py))
+
+bench: $(VENV)/.installed ## Measure the operator against a bare client, as a ratio in one run.
+	$(BIN)/python -m bench
 
 cluster: $(VENV)/.installed ## Keep a control plane up until Ctrl-C, and print its KUBECONFIG (KUEUE=1 for Kueue too).
 	$(BIN)/python -m controlplane up $(if $(KUEUE),--kueue)

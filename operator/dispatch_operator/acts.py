@@ -174,6 +174,16 @@ class SetActive(Act):
 
 
 @dataclass(frozen=True)
+class DoubtBackend(Act):
+    """Write a backend's status: a Start has shown that one of its gates does not hold (contract section 10)."""
+
+    status: Object
+    name: str
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True)
 class Record(Act):
     """Write the status, at the resourceVersion that the look began with (section 4, rule 3)."""
 

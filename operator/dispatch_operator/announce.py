@@ -1,18 +1,19 @@
-"""Transitions worth an Event: what changed between two statuses of a DispatchStart (contract section 11)."""
+"""Transitions worth an Event: what changed between two statuses of a DispatchStart or a DispatchBackend."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dispatch_operator.conditions import FALSE, TRUE
 from dispatch_operator.ours import phase_of
 from dispatch_operator.seen import Object, at, condition
-from dispatch_operator.vocabulary import Condition, ErrorClass, Phase
+from dispatch_operator.vocabulary import Condition, ErrorClass, Kind, Phase
 
 _BAD = (Phase.REFUSED, Phase.STOPPING, Phase.FAILED, Phase.LOST, Phase.IN_FLIGHT)
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """One Event on a DispatchStart."""
+    """One Event on a DispatchStart or a DispatchBackend."""
 
     type: str
     """Normal or Warning."""
@@ -21,6 +22,21 @@ class Announcement:
 
 
 def announcements(before: Object, after: Object) -> Iterator[Announcement]:
+    """Yield the Events for what a write of an object's status has changed."""
+    return (_of_backend if after.get("kind") == Kind.DISPATCH_BACKEND else _of_start)(before, after)
+
+
+def _of_backend(before: Object, after: Object) -> Iterator[Announcement]:
+    """Yield an Event when the gates are proven, when they no longer are, and when they are not for another reason."""
+    was, ready = condition(before, Condition.READY), condition(after, Condition.READY)
+    told = ("status", "reason", "message")
+    if ready.get("status") == TRUE and was.get("status") != TRUE:
+        yield Announcement("Normal", str(ready["reason"]), str(ready["message"]))
+    if ready.get("status") == FALSE and any(ready.get(key) != was.get(key) for key in told):
+        yield Announcement("Warning", str(ready["reason"]), str(ready["message"]))
+
+
+def _of_start(before: Object, after: Object) -> Iterator[Announcement]:
     """Yield an Event for a new phase, and one for a new class of a refusal that keeps the phase."""
     phase, ready = phase_of(after), condition(after, Condition.READY)
     moved = phase is not phase_of(before)

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from dispatch_operator.ours import owners, uid_of
+from dispatch_operator.ours import made_for, owners, uid_of
+from dispatch_operator.proof import probe_runtime
 from dispatch_operator.render import start_frame, target_name
 from dispatch_operator.seen import Object, Seen, Sight, at
-from dispatch_operator.vocabulary import Kind
+from dispatch_operator.vocabulary import ANNOTATION_START, LABEL_PROBE, Kind
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -29,6 +30,7 @@ class Cache:
         self._targets: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._workloads: dict[str, Key] = {}
         self._awaited: dict[str, asyncio.Future[None]] = {}
+        self._waiting: set[asyncio.Future[None]] = set()
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         """Return what the watch last said of an object; None when it said nothing, or that it is gone."""
@@ -41,6 +43,7 @@ class Cache:
         if held is not None and uid_of(held) == uid_of(obj) and _version(held) > _version(obj):
             return
         self._objects[key] = _slim(obj)
+        self._tell()
         if kind == Kind.DISPATCH_START and (target := target_name(obj)):
             self._targets[key[1], target].add(key[2])
         if kind == Kind.WORKLOAD:
@@ -53,11 +56,34 @@ class Cache:
         if held is None or uid_of(held) != uid_of(obj):
             return
         del self._objects[kind, namespace, name]
+        self._tell()
         if kind == Kind.DISPATCH_START and (target := target_name(obj)):
             self._targets[namespace, target].discard(name)
         if kind == Kind.WORKLOAD:
             for owner in owners(obj):
                 self._workloads.pop(owner["uid"], None)
+
+    async def until(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait until what the watches say fulfils a condition, for some seconds at most; tell whether it does."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not condition():
+                    change = asyncio.get_running_loop().create_future()
+                    self._waiting.add(change)
+                    try:
+                        await change
+                    finally:
+                        self._waiting.discard(change)
+        return condition()
+
+    async def gone(self, kind: str, namespace: str, name: str, uid: str, seconds: float) -> bool:
+        """Wait until the watch says that an object is gone, for some seconds at most; tell whether it says so."""
+        return await self.until(lambda: uid_of(self.get(kind, namespace, name)) != uid, seconds)
+
+    def _tell(self) -> None:
+        for change in self._waiting:
+            if not change.done():
+                change.set_result(None)
 
     def workload(self, owner_uid: str) -> Object | None:
         """Return the Workload that a TrainJob owns, whatever its name."""
@@ -136,10 +162,38 @@ class Cache:
             case _:
                 return []
 
-    def targets(self, kind: str, obj: Object) -> Iterable[Key]:
-        """Return the namespace and name of the copy and TrainJob that an object is, or that it is the start of."""
+    def probed(self, kind: str, obj: Object) -> Iterable[Key]:
+        """Return the DispatchBackends whose probe a change of this object may concern."""
         namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
         match kind:
+            case Kind.DISPATCH_BACKEND:
+                return [Key(namespace, name)]
+            case Kind.CLUSTER_TRAINING_RUNTIME | Kind.TRAINING_RUNTIME:
+                return {*_probe_of(obj), *self._probing(kind, name, namespace)}
+            case Kind.TRAIN_JOB:
+                return _probe_of(obj)
+            case _:
+                return []
+
+    def left_by_probes(self, backend: Object) -> list[Object]:
+        """Return the TrainJobs and the copies that probes of a backend have made."""
+        return [
+            obj
+            for (kind, _, _), obj in self._objects.items()
+            if kind in {Kind.TRAIN_JOB, Kind.TRAINING_RUNTIME}
+            and at(obj, "metadata", "labels", LABEL_PROBE)
+            and made_for(obj, backend)
+        ]
+
+    def targets(self, kind: str, obj: Object) -> Iterable[Key]:
+        """Return the names of the copies and TrainJobs that an object is, or that it is the start or backend of."""
+        namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
+        match kind:
+            case Kind.DISPATCH_BACKEND:
+                return [
+                    Key(namespace, name)
+                    for name in {str(at(left, "metadata", "name")) for left in self.left_by_probes(obj)}
+                ]
             case Kind.DISPATCH_START:
                 target = target_name(obj)
                 return [Key(namespace, target)] if target else []
@@ -159,10 +213,23 @@ class Cache:
             if at(start, *path, "name") == name and (at(start, *path, "kind") or Kind.CLUSTER_TRAINING_RUNTIME) == kind
         ]
 
+    def _probing(self, kind: str, name: str, namespace: str) -> Iterator[Key]:
+        """Yield the backends that are probed on a runtime; one of a namespace concerns only those beside it."""
+        for (held, held_in, held_name), backend in self._objects.items():
+            if held == Kind.DISPATCH_BACKEND and namespace in ("", held_in) and probe_runtime(backend) == (kind, name):
+                yield Key(held_in, held_name)
+
     def _starts(self, namespace: str | None) -> Iterator[tuple[Key, Object]]:
         for (kind, held_in, name), obj in self._objects.items():
             if kind == Kind.DISPATCH_START and namespace in (None, held_in):
                 yield Key(held_in, name), obj
+
+
+def _probe_of(obj: Object) -> list[Key]:
+    """Return the backend that an object was made for by a probe."""
+    name = at(obj, "metadata", "annotations", ANNOTATION_START)
+    is_probes = at(obj, "metadata", "labels", LABEL_PROBE) and isinstance(name, str)
+    return [Key(at(obj, "metadata", "namespace") or "", name)] if is_probes else []
 
 
 def _version(obj: Object) -> int:

@@ -13,7 +13,7 @@ import aiohttp
 from kubernetes_asyncio import client, config
 
 from dispatch_operator import __version__
-from dispatch_operator.errors import ApiError, Outcome, answered
+from dispatch_operator.errors import HTTP_UNAUTHORIZED, ApiError, Outcome, answered
 from dispatch_operator.vocabulary import (
     GROUP,
     KUEUE_GROUP,
@@ -67,7 +67,10 @@ class Cluster:
     """Requests to one API server; each is bounded in time, and fails only with ApiError."""
 
     def __init__(self, api: client.ApiClient) -> None:
-        self._api = api
+        self.api = api
+        """The library's client, for what the library does by itself."""
+        self.authorized = True
+        """False while the API server does not accept the credentials."""
 
     async def get(self, kind: str, namespace: str | None, name: str, *, timeout: float) -> Object | None:
         """Read one object live; None when it does not exist.
@@ -174,9 +177,44 @@ class Cluster:
         path = resource.path + (f"/namespaces/{quote(scope, safe='')}" if scope else "") + f"/{resource.plural}"
         path += (f"/{quote(name, safe='')}" if name else "") + (f"/{subresource}" if subresource else "")
         target = f"{kind} {'/'.join(part for part in (scope, name or _name_of(body)) if part)}"
+        return await self._call(
+            verb, method, path, target, timeout=timeout, body=body, query=query, content_type=content_type
+        )
+
+    async def served(self, *, timeout: float) -> Mapping[str, str]:
+        """Return the API versions that the API server serves, each with the hash of all that it serves as that.
+
+        Every authenticated account may ask this (`system:discovery`).
+        """
+        index = await self._call("get", "GET", "/openapi/v3", "the index of served APIs", timeout=timeout)
+        return {
+            path.removeprefix("apis/"): str(entry.get("serverRelativeURL")).partition("?hash=")[2]
+            for path, entry in index["paths"].items()
+            if path.startswith("apis/")
+        }
+
+    async def schemas(self, api: str, served_hash: str, *, timeout: float) -> Object:
+        """Return the OpenAPI v3 document of one API version, a megabyte or so of it."""
+        path = f"/openapi/v3/apis/{api}"
+        return await self._call(
+            "get", "GET", path, f"the schemas of {api}", timeout=timeout, query=[("hash", served_hash)]
+        )
+
+    async def _call(  # noqa: PLR0913 - one request has this many parts.
+        self,
+        verb: str,
+        method: str,
+        path: str,
+        target: str,
+        *,
+        timeout: float,
+        body: Mapping[str, Any] | None = None,
+        query: list[tuple[str, str]] | None = None,
+        content_type: str | None = None,
+    ) -> Object:
         try:
             async with asyncio.timeout(timeout):
-                answer = await self._api.call_api(
+                answer = await self.api.call_api(
                     path,
                     method,
                     header_params={
@@ -192,7 +230,10 @@ class Cluster:
                     _request_timeout=aiohttp.ClientTimeout(),
                 )
         except (client.ApiException, aiohttp.ClientError, TimeoutError, OSError, UnicodeDecodeError) as error:
-            raise from_exception(verb, target, error) from error
+            failure = from_exception(verb, target, error)
+            self.authorized = failure.status != HTTP_UNAUTHORIZED
+            raise failure from error
+        self.authorized = True
         if not isinstance(answer, dict):
             raise ApiError(verb, target, Outcome.UNANSWERED, "the answer was cut off or is not a JSON object")
         return answer

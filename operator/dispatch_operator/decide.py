@@ -9,6 +9,7 @@ from dispatch_operator import mirror
 from dispatch_operator.acts import Act, Record, Settled
 from dispatch_operator.after_refusal import clean_up, stop
 from dispatch_operator.after_start import follow
+from dispatch_operator.doubt import doubt
 from dispatch_operator.ours import has_started, is_going, left_of_ours, made_for, phase_of
 from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Object, Seen, at
@@ -59,7 +60,7 @@ def _start(seen: Seen, now: float) -> Act | Settled:
 def _conclude(seen: Seen, verdict: Verdict, now: float) -> Act | Settled:
     status = of_verdict(seen, verdict, _phase(seen, verdict), now)
     if status != at(seen.start, "status"):
-        return Record(status)
+        return doubt(seen, verdict, now) or Record(status)
     if not isinstance(verdict, Refusal):
         return Settled(wake_after=verdict.wake_after)
     return Settled(again=verdict.transient, retry_after=verdict.retry_after, wake_after=verdict.wake_after)

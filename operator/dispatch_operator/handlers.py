@@ -14,6 +14,7 @@ from dispatch_operator.cluster import Cluster, in_cluster
 from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
 from dispatch_operator.look import Looker
+from dispatch_operator.preflight import Backends
 from dispatch_operator.seen import Object
 from dispatch_operator.tidy import Tidier
 from dispatch_operator.vocabulary import (
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 SIDE_BY_SIDE = 20
 """Looks at different objects that go on at once: more than the API server answers sooner only adds waiting."""
+PROBES = 4
+"""Backends that are probed at once; each probe is a Start, and waits most of its time."""
 PATIENCE = 5.0
 """Seconds that a look under way is given to end when the operator stops."""
 
@@ -75,7 +78,8 @@ def register(cluster: Cluster, kubeconfig: str | None, *, clusterwide: bool) -> 
     starts = WorkQueue(Looker(cluster, cache, _announce).look, side_by_side=SIDE_BY_SIDE)
     leftovers = WorkQueue(Tidier(Departures(cluster, cache), Collector(cluster, cache)).look, side_by_side=SIDE_BY_SIDE)
     checks = WorkQueue(AdmissionChecks(cluster, cache).look, side_by_side=SIDE_BY_SIDE)
-    routes = [Route(starts, cache.concerned), Route(leftovers, cache.targets)]
+    backends = WorkQueue(Backends(cluster, cache, _announce).look, side_by_side=PROBES)
+    routes = [Route(starts, cache.concerned), Route(backends, cache.probed), Route(leftovers, cache.targets)]
     if clusterwide:
         # AdmissionChecks are the cluster's: a namespaced operator only reads them.
         routes.append(Route(checks, cache.checked))

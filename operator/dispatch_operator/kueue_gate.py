@@ -3,7 +3,7 @@
 `spec.suspend` is Kueue's, and is never written here.
 """
 
-from dispatch_operator.acts import Act, SetActive, SetGates
+from dispatch_operator.acts import Act, FindWorkload, SetActive, SetGates
 from dispatch_operator.ours import gates, phase_of, uid_of
 from dispatch_operator.seen import Seen, at
 from dispatch_operator.vocabulary import START_GATE, Phase
@@ -22,11 +22,11 @@ def is_deactivated(seen: Seen) -> bool:
 
 
 def change(seen: Seen, *, opening: bool) -> Act | None:
-    """Return the request that opens, holds or releases; None while there is no Workload to hold."""
+    """Return the request that opens, holds or releases, or finds the Workload; None while there is none to hold."""
     job, workload = seen.train_job.obj, seen.workload.obj
     if opening and START_GATE in gates(job):
         left = tuple(name for name in gates(job) if name != START_GATE)
         return SetGates(left, uid_of(job), at(job, "metadata", "resourceVersion") or "")
     if workload is None:
-        return None
+        return None if seen.workload.live else FindWorkload(uid_of(job))
     return SetActive(opening, at(workload, "metadata", "name"), uid_of(workload))

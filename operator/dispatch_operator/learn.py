@@ -10,6 +10,7 @@ from dispatch_operator.acts import (
     CreateTrainJob,
     DeleteCopy,
     DeleteTrainJob,
+    DoubtBackend,
     FindWorkload,
     OwnCopy,
     ReadBackend,
@@ -34,7 +35,7 @@ from dispatch_operator.seen import Object, Seen, Sight, Source
 UNKNOWN = Sight()
 Answer = Object | tuple[Object, ...] | None
 
-_PRECONDITIONED = (OwnCopy, AdoptCopy, DeleteCopy, DeleteTrainJob, SetSuspend, SetGates, SetActive)
+_PRECONDITIONED = (OwnCopy, AdoptCopy, DeleteCopy, DeleteTrainJob, DoubtBackend, SetSuspend, SetGates, SetActive)
 
 
 def learn(seen: Seen, act: Act, answer: Answer | ApiError, now: float) -> Seen:
@@ -71,6 +72,8 @@ def _succeeded(seen: Seen, act: Act, answer: Answer) -> Seen:
             return replace(seen, start=obj or seen.start, failures=failures)
         case ReadBackend():
             return replace(seen, backend=read, failures=failures)
+        case DoubtBackend():
+            return replace(seen, backend=wrote, failures=failures)
         case ReadRuntime():
             return replace(seen, runtime=read, failures=failures)
         case ReadOther():
@@ -113,6 +116,8 @@ def _forget(seen: Seen, act: Act) -> Seen:
             return replace(seen, train_job=UNKNOWN, other=UNKNOWN)
         case SetActive():
             return replace(seen, workload=UNKNOWN)
+        case DoubtBackend():
+            return replace(seen, backend=UNKNOWN)
         case _:
             return replace(seen, copy=UNKNOWN, other=UNKNOWN)
 

@@ -15,6 +15,7 @@ from dispatch_operator.acts import (
     CreateTrainJob,
     DeleteCopy,
     DeleteTrainJob,
+    DoubtBackend,
     FindWorkload,
     OwnCopy,
     ReadBackend,
@@ -51,7 +52,7 @@ BUDGET = 100
 """Requests of one look; more means that somebody undoes what we do, and that it is time to back off."""
 
 Announce = Callable[[Object, Object], None]
-"""Called with a DispatchStart before and after its status was written."""
+"""Called with a DispatchStart or a DispatchBackend before and after its status was written."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,10 @@ class Looker:
                     logger.warning("%s/%s: %s", *key, answer)
                     return Settled(again=True, retry_after=answer.retry_after)
                 case Record(), _:
-                    self._recorded(seen, answer)
+                    self._recorded(Kind.DISPATCH_START, seen.start, answer)
+                    seen = learn(seen, decision, answer, begun)
+                case DoubtBackend(), _:
+                    self._recorded(Kind.DISPATCH_BACKEND, seen.backend.obj or {}, answer)
                     seen = learn(seen, decision, answer, begun)
                 case _:
                     seen = learn(seen, decision, answer, begun)
@@ -107,19 +111,24 @@ class Looker:
         self.cache.put(Kind.DISPATCH_START, start)
         return self.cache.look(key) or Settled()
 
-    def _recorded(self, seen: Seen, answer: Answer | ApiError) -> None:
+    def _recorded(self, kind: Kind, before: Object, answer: Answer | ApiError) -> None:
         if isinstance(answer, Mapping):
-            self.cache.put(Kind.DISPATCH_START, answer)
-            self.announce(seen.start, answer)
+            self.cache.put(kind, answer)
+            self.announce(before, answer)
 
     async def _carry_out(self, seen: Seen, act: Act) -> Answer | ApiError:
-        try:
-            if isinstance(act, AwaitWorkload):
-                return await self.cache.workload_of(uid_of(seen.train_job.obj), act.seconds)
-            return await carry_out(self.cluster, seen, act)
-        except ApiError as error:
-            logger.debug("%s", error)
-            return error
+        return await answer_to(self.cluster, self.cache, seen, act)
+
+
+async def answer_to(cluster: Cluster, cache: Cache, seen: Seen, act: Act) -> Answer | ApiError:
+    """Carry out an act, and return what it brought or how it failed."""
+    try:
+        if isinstance(act, AwaitWorkload):
+            return await cache.workload_of(uid_of(seen.train_job.obj), act.seconds)
+        return await carry_out(cluster, seen, act)
+    except ApiError as error:
+        logger.debug("%s", error)
+        return error
 
 
 async def carry_out(cluster: Cluster, seen: Seen, act: Act) -> Answer:
@@ -194,15 +203,20 @@ async def carry_out(cluster: Cluster, seen: Seen, act: Act) -> Answer:
         case DeleteTrainJob(uid=uid):
             await cluster.delete(Kind.TRAIN_JOB, namespace, name, timeout=bound, uid=uid)
             return None
+        case DoubtBackend(status=status, name=backend, uid=uid, resource_version=version):
+            patch = {"metadata": {"uid": uid, "resourceVersion": version}, "status": {"proof": None, **status}}
+            return await cluster.patch(
+                Kind.DISPATCH_BACKEND, namespace, backend, patch, timeout=bound, subresource="status"
+            )
         case Record(status=status):
-            patch = _status_patch(seen.start, status)
+            patch = status_patch(seen.start, status)
             return await cluster.patch(
                 Kind.DISPATCH_START, namespace, meta["name"], patch, timeout=bound, subresource="status"
             )
     raise TypeError(f"unknown act {act!r}")
 
 
-def _status_patch(start: Object, status: Object) -> dict[str, Any]:
+def status_patch(start: Object, status: Object) -> dict[str, Any]:
     """Return the merge patch that makes the status exactly this one, if nobody has written the object since."""
     gone: dict[str, Any] = dict.fromkeys((at(start, "status") or {}).keys() - status.keys())
     meta = at(start, "metadata")

@@ -162,6 +162,9 @@ def _phase(seen: Seen) -> tuple[Phase, str]:
     if not is_open(seen):
         phase = closed_phase(seen)
         return phase, f"the start gate is {'held' if phase is Phase.HELD else 'closed'}; set spec.gate to Open to run"
+    if in_kueue_mode(seen) and not wants_open(seen):
+        # Held was recorded before the Workload was touched, and stays so until it is.
+        return Phase.HELD, "the start gate is being held"
     jobs = _jobs(seen)
     if any(job.get("ready") for job in jobs):
         return Phase.RUNNING, "the job's pods run"

@@ -3,13 +3,19 @@
 import asyncio
 import logging
 import os
+import signal
 import socket
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack, suppress
+from typing import Any, NamedTuple
 
 import click
 import kopf
 
-from dispatch_operator.cluster import NoClusterError, connected
+from dispatch_operator.cluster import Cluster, NoClusterError, connected
 from dispatch_operator.handlers import register, settings
+from dispatch_operator.health import Health, answering
+from dispatch_operator.leader import Lease, LeaseLostError, lead
 
 
 @click.command("run")
@@ -34,7 +40,12 @@ from dispatch_operator.handlers import register, settings
 @click.option(
     "--health",
     metavar="HOST:PORT",
-    help="Answer GET /healthz here while the operator is alive, for a pod's probes.",
+    help="Answer GET /healthz and /readyz here, for a pod's probes.",
+)
+@click.option(
+    "--lease",
+    metavar="NAMESPACE/NAME",
+    help="Work only while holding this Lease; of several operators the others wait. It is created when missing.",
 )
 def run_command(  # noqa: PLR0913 - one argument an option.
     *,
@@ -44,8 +55,9 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     log_format: str,
     verbose: bool,
     health: str | None,
+    lease: str | None,
 ) -> None:
-    r"""Run the operator until SIGTERM or SIGINT.
+    """Run the operator until SIGTERM or SIGINT.
 
     It takes every DispatchStart of its namespaces through its steps, opens and holds its gate, and mirrors its job.
     Nothing is kept but in the cluster: it may be stopped and started at any time.
@@ -54,31 +66,90 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     Examples:
       dispatch-operator run --namespace team-a --namespace team-b
       dispatch-operator run --all-namespaces --log-format json --health 0.0.0.0:8080
-    """
+    """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
     if bool(namespaces) == all_namespaces:
         raise click.UsageError("say which namespaces to serve: --namespace NAME (repeatable) or --all-namespaces")
+    options = Options(namespaces, kubeconfig, _address(health), _lease(lease))
     kopf.configure(verbose=verbose, log_format=kopf.LogFormat.JSON if log_format == "json" else kopf.LogFormat.FULL)
     if not verbose:
-        # A line for every event and every probe says nothing that the operator's own lines do not.
-        for noisy in ("kopf.objects", "aiohttp.access"):
-            logging.getLogger(noisy).setLevel(logging.WARNING)
+        # A line for every event of every object says nothing that the operator's own lines do not.
+        logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     if kubeconfig:
         # kopf reads the variable; both clients must use the same file.
         os.environ["KUBECONFIG"] = kubeconfig
     try:
-        asyncio.run(_serve(namespaces, kubeconfig, f"http://{health}/healthz" if health else None))
+        asyncio.run(_run(options))
     except NoClusterError as error:
         raise click.ClickException(f"no cluster to connect to: {error}; name a --kubeconfig") from error
+    except LeaseLostError as error:
+        raise click.ClickException(str(error)) from error
 
 
-async def _serve(namespaces: tuple[str, ...], kubeconfig: str | None, endpoint: str | None) -> None:
-    async with connected(kubeconfig) as cluster:
-        await kopf.operator(
-            registry=register(cluster, kubeconfig, clusterwide=not namespaces),
-            settings=settings(),
-            # kopf would make one of the user's name, which a pod's user does not have.
-            identity=f"{socket.gethostname()}/{os.getpid()}",  # type: ignore[arg-type]
-            clusterwide=not namespaces,
-            namespaces=namespaces,
-            liveness_endpoint=endpoint,
-        )
+class Options(NamedTuple):
+    """What the command line asked for."""
+
+    namespaces: tuple[str, ...]
+    """To serve; empty for all."""
+    kubeconfig: str | None
+    address: tuple[str, int] | None
+    """Where the pod's probes are answered."""
+    lease: Lease | None
+
+
+async def _run(options: Options) -> None:
+    """Connect, wait for the Lease when there is one, and serve until a signal comes."""
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(connected(options.kubeconfig))
+        health = Health(lambda: cluster.authorized)
+        if options.address:
+            await stack.enter_async_context(answering(health, *options.address))
+
+        async def serve() -> None:
+            health.active = True
+            await _serve(cluster, options)
+            health.active = False
+
+        await _until_signalled(lead(cluster.api, options.lease, serve) if options.lease else serve())
+
+
+async def _serve(cluster: Cluster, options: Options) -> None:
+    clusterwide = not options.namespaces
+    await kopf.operator(
+        registry=register(cluster, options.kubeconfig, clusterwide=clusterwide),
+        settings=settings(),
+        # kopf would make one of the user's name, which a pod's user does not have.
+        identity=_identity(),  # type: ignore[arg-type]
+        clusterwide=clusterwide,
+        namespaces=options.namespaces,
+    )
+
+
+async def _until_signalled(work: Coroutine[Any, Any, None]) -> None:
+    """Run until a signal comes before kopf, which then handles signals itself, has begun."""
+    task = asyncio.ensure_future(work)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def _identity() -> str:
+    return f"{socket.gethostname()}/{os.getpid()}"
+
+
+def _address(health: str | None) -> tuple[str, int] | None:
+    if health is None:
+        return None
+    host, _, port = health.rpartition(":")
+    if not host or not port.isdecimal():
+        raise click.BadParameter(f"{health!r} is not HOST:PORT, such as 0.0.0.0:8080", param_hint="--health")
+    return host.strip("[]"), int(port)
+
+
+def _lease(lease: str | None) -> Lease | None:
+    if lease is None:
+        return None
+    namespace, _, name = lease.partition("/")
+    if not namespace or not name:
+        raise click.BadParameter(f"{lease!r} is not NAMESPACE/NAME", param_hint="--lease")
+    return Lease(namespace, name, _identity())

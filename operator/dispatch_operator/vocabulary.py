@@ -39,6 +39,9 @@ KUEUE_GROUP = "kueue.x-k8s.io"
 KUEUE_VERSION = "v1beta2"
 KUEUE_API_VERSION = f"{KUEUE_GROUP}/{KUEUE_VERSION}"
 LABEL_JOB_UID = f"{KUEUE_GROUP}/job-uid"
+JOBSET_GROUP = "jobset.x-k8s.io"
+JOBSET_VERSION = "v1alpha2"
+JOBSET_API_VERSION = f"{JOBSET_GROUP}/{JOBSET_VERSION}"
 
 # What the job's container sees of dispatch (contract section 6).
 DISPATCH_ENV = "DISPATCH_"

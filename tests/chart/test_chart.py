@@ -59,10 +59,20 @@ def test_chart_and_image_bear_the_version_of_the_package() -> None:
     assert image == f"dispatch-operator:{version}"
 
 
+LEASE = [(kind, NAMESPACE, "dispatch-operator-lease") for kind in ("Role", "RoleBinding")]
+
+
+def test_the_operator_takes_the_lease_that_it_may_take() -> None:
+    objects = render(namespace=NAMESPACE)
+    assert f"--lease={NAMESPACE}/dispatch-operator" in arguments(objects)
+    named = [rule for rule in only(objects, "Role")["rules"] if "resourceNames" in rule]
+    assert [rule["resourceNames"] for rule in named] == [["dispatch-operator"]]
+
+
 def test_the_whole_cluster_is_served_by_default() -> None:
     objects = render(namespace=NAMESPACE)
     name = "dispatch:dispatch-operator"
-    assert names(objects) == [("ClusterRole", None, name), ("ClusterRoleBinding", None, name)]
+    assert names(objects) == [("ClusterRole", None, name), ("ClusterRoleBinding", None, name), *LEASE]
     assert arguments(objects)[:2] == ["run", "--all-namespaces"]
 
 
@@ -72,21 +82,31 @@ def test_named_namespaces_get_a_role_each_and_nothing_else_is_seen_of_the_cluste
     assert names(objects) == [
         ("ClusterRole", None, name),
         ("ClusterRoleBinding", None, name),
+        LEASE[0],
         ("Role", "team-a", name),
         ("Role", "team-b", name),
+        LEASE[1],
         ("RoleBinding", "team-a", name),
         ("RoleBinding", "team-b", name),
     ]
     runtimes = ("trainer.kubeflow.org", "clustertrainingruntimes")
-    assert rules(only(objects, "ClusterRole")) == {(*runtimes, verb) for verb in ("get", "list", "watch")}
+    queues = {("kueue.x-k8s.io", resource, "get") for resource in ("clusterqueues", "admissionchecks")}
+    assert rules(only(objects, "ClusterRole")) == {(*runtimes, verb) for verb in ("get", "list", "watch")} | queues
     assert arguments(objects)[:3] == ["run", "--namespace=team-a", "--namespace=team-b"]
 
 
-def test_the_rights_in_a_namespace_are_those_in_the_cluster() -> None:
+def test_the_rights_in_a_namespace_are_those_in_the_cluster_but_for_being_a_checks_controller() -> None:
     whole = rules(only(render(namespace=NAMESPACE), "ClusterRole"))
     parts = render(namespace=NAMESPACE, values={"namespaces": SERVED})
-    for role in of_kind(parts, "Role"):
-        assert rules(role) | rules(only(parts, "ClusterRole")) == whole
+    kueue = "kueue.x-k8s.io"
+    checks = {
+        (kueue, "admissionchecks", "list"),
+        (kueue, "admissionchecks", "watch"),
+        (kueue, "admissionchecks/status", "patch"),
+        (kueue, "workloads/status", "patch"),
+    }
+    for role in (role for role in of_kind(parts, "Role") if role["metadata"]["namespace"] in SERVED):
+        assert whole - (rules(role) | rules(only(parts, "ClusterRole"))) == checks
 
 
 def test_every_binding_is_to_the_account_of_the_pod() -> None:
@@ -128,8 +148,8 @@ def test_every_probe_asks_where_the_operator_answers() -> None:
     (container,) = only(render(namespace=NAMESPACE), "Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["ports"] == [{"name": "health", "containerPort": 8080}]
     assert "--health=0.0.0.0:8080" in container["args"]
-    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        assert container[probe]["httpGet"] == {"path": "/healthz", "port": "health"}
+    for probe, path in (("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
+        assert container[probe]["httpGet"] == {"path": path, "port": "health"}
 
 
 def test_an_account_of_ones_own_is_not_made() -> None:

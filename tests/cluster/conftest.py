@@ -65,6 +65,28 @@ class Team:
         """Write spec.gate."""
         self.patch("dispatchstart", name, {"spec": {"gate": gate}})
 
+    def allow_leases(self) -> None:
+        """Let the operator's account use Leases in this namespace, as the chart does in its own."""
+        name = "leases"
+        rule = {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "verbs": ["get", "create", "update"],
+        }
+        api_version = "rbac.authorization.k8s.io/v1"
+        subject = {"kind": "ServiceAccount", "name": "dispatch-operator", "namespace": RELEASE_NAMESPACE}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+        self.apply(
+            {"apiVersion": api_version, "kind": "Role", "metadata": {"name": name}, "rules": [rule]},
+            {
+                "apiVersion": api_version,
+                "kind": "RoleBinding",
+                "metadata": {"name": name},
+                "roleRef": reference,
+                "subjects": [subject],
+            },
+        )
+
     def until_phase(self, name: str, *phases: str, seconds: float = 60.0) -> Object:
         """Wait until a DispatchStart is in one of the phases, and return it."""
         last: list[Object] = []

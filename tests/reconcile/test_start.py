@@ -242,7 +242,12 @@ async def test_a_train_job_that_was_stored_changed_is_stopped_after_the_verdict_
     assert "spec.trainer.env" in message(start, "ReadBack")
     assert start["status"]["reference"]["name"] == f"{NAMESPACE}/{NAME}"
     assert api.all(JOB) == api.all(COPY) == []
-    assert api.writes()[3:] == ["patch DispatchStart status", "delete TrainJob", "patch DispatchStart status"]
+    assert api.writes()[3:] == [
+        "patch DispatchBackend status",
+        "patch DispatchStart status",
+        "delete TrainJob",
+        "patch DispatchStart status",
+    ]
 
 
 @pytest.mark.parametrize("message", ["must be created before the TrainJob is created", f"runtime '{NAME}' not found"])

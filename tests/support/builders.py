@@ -34,13 +34,20 @@ def make_start(name: str = "llama-s1", *, gate: str = "Closed", retry: str = "On
 
 
 def make_backend(name: str = "default", **spec: Any) -> Object:
-    """Return a DispatchBackend that takes everything."""
+    """Return a DispatchBackend that takes everything, and whose gates are proven."""
     reference = {"kind": "ClusterTrainingRuntime", "name": RUNTIME}
     return {
         "apiVersion": "dispatch.phpboyscout.uk/v1alpha1",
         "kind": "DispatchBackend",
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {"runtimes": [reference], "probeRuntime": reference, **spec},
+        "status": {
+            "observedGeneration": 1,
+            "gates": [
+                {"name": gate, "proven": True, "lastProbeTime": "2026-01-01T00:00:00Z"}
+                for gate in ("fields-kept", "start-gate", "collected")
+            ],
+        },
     }
 
 

@@ -4,6 +4,7 @@ It stands in for the real one where faults or speed matter; what Kubernetes real
 """
 
 import copy
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ class Request:
         return " ".join(part for part in (self.verb, self.kind, self.subresource) if part)
 
 
+CLUSTER_SCOPED = ("ClusterTrainingRuntime", "ClusterQueue", "AdmissionCheck")
+
 Fault = Callable[[Request], ApiError | None]
 
 
@@ -43,6 +46,12 @@ class FakeApi:
     admit: Callable[[Request, Object], Object] = lambda _request, body: body
     """What a mutating webhook makes of a written object."""
     count: int = 0
+    collects: bool = False
+    """Whether the garbage collector runs, after every delete."""
+    watches: list[Callable[[str, Object, bool], None]] = field(default_factory=list)
+    """Called with the kind and each object that was written, or that is gone."""
+    documents: dict[str, Object] = field(default_factory=dict)
+    """What is served, by API version: OpenAPI documents."""
 
     def put(self, obj: Object, **status: Any) -> Object:
         """Place an object as if somebody had created it."""
@@ -55,6 +64,7 @@ class FakeApi:
         if status:
             made["status"] = status
         self.objects[self._key(made["kind"], meta.get("namespace"), meta["name"])] = made
+        self._tell(made, gone=False)
         return copy.deepcopy(made)
 
     def one(self, kind: str) -> Object:
@@ -83,7 +93,9 @@ class FakeApi:
             owners = obj["metadata"].get("ownerReferences")
             if owners and not any(owner["uid"] in held for owner in owners):
                 del self.objects[key]
-                self.collect()
+                self._tell(obj, gone=True)
+                return self.collect()
+        return None
 
     async def get(self, kind: str, namespace: str | None, name: str, *, timeout: float) -> Object | None:
         assert timeout > 0
@@ -140,8 +152,36 @@ class FakeApi:
         self._request("delete", kind, name)
         held = self._existing("delete", kind, namespace, name)
         self._require("delete", kind, held, {"uid": uid, "resourceVersion": resource_version})
-        del self.objects[self._key(kind, namespace, name)]
+        self.remove(kind, namespace, name)
         self._answer()
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        """Delete an object as if somebody had, and what it owned if the garbage collector runs."""
+        gone = self.objects.pop(self._key(kind, namespace, name))
+        self._tell(gone, gone=True)
+        if self.collects:
+            self.collect()
+
+    async def served(self, *, timeout: float) -> dict[str, str]:
+        assert timeout > 0
+        self._request("get", "Served", "")
+        self._answer()
+        return {api: self._hash(document) for api, document in self.documents.items()}
+
+    async def schemas(self, api: str, served_hash: str, *, timeout: float) -> Object:
+        assert timeout > 0
+        assert served_hash == self._hash(self.documents[api])
+        self._request("get", "Schemas", api)
+        self._answer()
+        return self.documents[api]
+
+    @staticmethod
+    def _hash(document: Object) -> str:
+        return hashlib.sha256(json.dumps(document).encode()).hexdigest()
+
+    def _tell(self, obj: Object, *, gone: bool) -> None:
+        for watch in self.watches:
+            watch(obj["kind"], copy.deepcopy(obj), gone)
 
     def _request(self, verb: str, kind: str, name: str, subresource: str = "") -> Request:
         self._last = Request(verb, str(kind), name, subresource)
@@ -173,10 +213,11 @@ class FakeApi:
             meta["generation"] += 1
         meta["resourceVersion"] = str(self.count)
         self.objects[key] = copy.deepcopy(obj)
+        self._tell(obj, gone=False)
 
     @staticmethod
     def _key(kind: str, namespace: str | None, name: str) -> tuple[str, str, str]:
-        return (str(kind), "" if kind == "ClusterTrainingRuntime" else (namespace or ""), name)
+        return (str(kind), "" if kind in CLUSTER_SCOPED else (namespace or ""), name)
 
 
 def refusal(verb: str, kind: str, status: int, reason: str, message: str) -> ApiError:

@@ -11,7 +11,15 @@ from support.builders import NAMESPACE
 from support.fake_api import FakeApi
 
 Object = dict[str, Any]
-CACHED = ("DispatchStart", "DispatchBackend", "TrainJob", "TrainingRuntime", "ClusterTrainingRuntime", "JobSet")
+CACHED = (
+    "DispatchStart",
+    "DispatchBackend",
+    "TrainJob",
+    "TrainingRuntime",
+    "ClusterTrainingRuntime",
+    "JobSet",
+    "Workload",
+)
 MANAGED_BY = "app.kubernetes.io/managed-by"
 NOW = 1_767_225_600.0
 """2026-01-01T00:00:00Z, when these tests take place."""

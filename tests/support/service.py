@@ -16,12 +16,12 @@ STOP_SECONDS = 20
 class Service:
     """A running `dispatch-operator run`; its log is kept in a file."""
 
-    def __init__(self, kubeconfig: Path, *arguments: str) -> None:
+    def __init__(self, kubeconfig: Path, *arguments: str, waits: bool = False) -> None:
         self.log = Path(tempfile.mkstemp(prefix="dispatch-operator-", suffix=".log")[1])
         command = [sys.executable, "-m", "dispatch_operator.main", "run", "--kubeconfig", str(kubeconfig), *arguments]
         with self.log.open("w") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=dict(os.environ))
-        until("the operator watches", self._watches)
+        until("the operator waits" if waits else "the operator watches", self._waits if waits else self._watches)
 
     def kill(self) -> None:
         """End it as a crash would, at any instruction."""
@@ -37,6 +37,9 @@ class Service:
     def runs(self) -> bool:
         """True until it ended."""
         return self._process.poll() is None
+
+    def _waits(self) -> bool:
+        return "waiting for Lease" in self.log.read_text()
 
     def _watches(self) -> bool:
         if not self.runs:

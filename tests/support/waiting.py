@@ -1,4 +1,4 @@
-"""Waiting for a condition, with a deadline."""
+"""Waiting for a condition, with a deadline, and seeing that one holds all the time."""
 
 import threading
 import time
@@ -21,4 +21,16 @@ def until(what: str, condition: Callable[[], T | None], *, seconds: float = 60.0
             return result
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {seconds:g} s: {what}")
+        threading.Event().wait(POLL_SECONDS)
+
+
+def throughout(what: str, condition: Callable[[], bool], *, seconds: float) -> None:
+    """See a condition hold, again and again, for so many seconds.
+
+    Raises:
+        AssertionError: It did not hold once.
+    """
+    begun = time.monotonic()
+    while (passed := time.monotonic() - begun) < seconds:
+        assert condition(), f"no longer, after {passed:.1f} s: {what}"
         threading.Event().wait(POLL_SECONDS)

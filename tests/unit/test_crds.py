@@ -147,7 +147,10 @@ def test_a_timeouts_rule_is_the_models() -> None:
 
 def test_columns_and_names_are_the_contracts() -> None:
     columns = [[column["name"] for column in crd["spec"]["versions"][0]["additionalPrinterColumns"]] for crd in crds()]
-    assert columns == [["Phase", "Job", "Submission", "TrainJob", "Reason", "Age"], ["State", "Queue", "Ready", "Reason", "Age"]]
+    assert columns == [
+        ["Phase", "Job", "Submission", "TrainJob", "Reason", "Age"],
+        ["State", "Queue", "Ready", "Reason", "Age"],
+    ]
     assert [crd["spec"]["names"]["shortNames"] for crd in crds()] == [["dstart"], ["dbackend"]]
     assert [crd["metadata"]["name"].split(".")[0] for crd in crds()] == ["dispatchstarts", "dispatchbackends"]
     assert all(crd["spec"]["versions"][0]["subresources"] == {"status": {}} for crd in crds())

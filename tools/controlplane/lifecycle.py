@@ -4,10 +4,11 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from controlplane import ports
 from controlplane.build import CONTROLLERS, KUBERNETES, Built, build
@@ -15,15 +16,25 @@ from controlplane.cluster import Cluster
 from controlplane.processes import Processes
 from controlplane.site import Ports, Site
 from controlplane.startup import Startup
+from controlplane.variation import Variation, leave_alone
 from controlplane.waiting import StoppedError, Waiter
 
 WATCH_SECONDS = 0.25
 
 
 @contextmanager
-def running(*, kueue: bool = False, extra_manifests: Sequence[Path] = ()) -> Iterator[Cluster]:
-    """A control plane for the length of a `with` block; see `ControlPlane`."""
-    with ControlPlane(kueue=kueue, extra_manifests=extra_manifests) as cluster:
+def running(  # noqa: PLR0913  # All are keywords, and most calls have none of the last four.
+    *,
+    kueue: bool = False,
+    extra_manifests: Sequence[Path] = (),
+    kueue_feature_gates: Mapping[str, bool] | None = None,
+    kueue_config: Mapping[str, Any] | None = None,
+    garbage_collection: bool = True,
+    alter_crds: Callable[[dict[str, Any]], None] = leave_alone,
+) -> Iterator[Cluster]:
+    """A control plane for the length of a `with` block; see `ControlPlane`, and `Variation` for the last four."""
+    variation = Variation(kueue_feature_gates or {}, kueue_config or {}, garbage_collection, alter_crds)
+    with ControlPlane(kueue=kueue, extra_manifests=extra_manifests, variation=variation) as cluster:
         yield cluster
 
 
@@ -36,11 +47,19 @@ class ControlPlane:
     Args:
         kueue: Whether Kueue is part of it.
         extra_manifests: Files of CRDs and other objects that are to exist before garbage collection starts.
+        variation: How it differs from the usual one.
     """
 
-    def __init__(self, *, kueue: bool = False, extra_manifests: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        kueue: bool = False,
+        extra_manifests: Sequence[Path] = (),
+        variation: Variation | None = None,
+    ) -> None:
         self._controllers = ("trainer", "jobset", "kueue") if kueue else ("trainer", "jobset")
         self._extra_manifests = tuple(extra_manifests)
+        self._variation = variation or Variation()
         self._stopping = threading.Event()
         self._settled = threading.Event()
         self._ended = threading.Event()
@@ -116,7 +135,7 @@ class ControlPlane:
         """The thread's work, which leaves nothing behind but the logs of a failure."""
         try:
             with suppress(StoppedError), ports.reserved(Ports.COUNT) as numbers:
-                self._run(Site.prepare(folder, Ports(*numbers), kubernetes, controllers))
+                self._run(Site.prepare(folder, Ports(*numbers), kubernetes, controllers, self._variation))
             shutil.rmtree(folder)
         except BaseException as error:  # noqa: BLE001  # Whatever it is, who waits for this thread must learn of it.
             error.add_note(f"The logs are in {folder / 'logs'}")

@@ -24,13 +24,14 @@ def namespaces(controllers: Iterable[str]) -> list[Manifest]:
 
 
 def crds(site: Site, controllers: Iterable[str]) -> list[Manifest]:
-    """The controllers' CRDs, converted between versions by the controllers on loopback."""
+    """The controllers' CRDs, converted between versions by the controllers on loopback, and altered as wanted."""
     found = []
     for controller in controllers:
         for crd in _of_kind(site, controller, CRD):
             conversion = crd["spec"].get("conversion", {}).get("webhook")
             if conversion:
                 conversion["clientConfig"] = _on_loopback(site, controller, conversion["clientConfig"])
+            site.variation.alter_crds(crd)
             found.append(crd)
     return found
 

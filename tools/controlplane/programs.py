@@ -11,6 +11,7 @@ from pathlib import Path
 from controlplane.ports import LOOPBACK
 from controlplane.processes import Program, Stage
 from controlplane.site import ADMINISTRATORS, Site
+from controlplane.variation import merged
 
 DATA = Path(__file__).with_name("data")
 # The defaults are for clusters whose API server has more to do than these few controllers.
@@ -92,6 +93,7 @@ def kube_controller_manager(site: Site) -> Program:
     """Kubernetes' own controllers: Jobs, garbage collection, service accounts, nodes and more."""
     kubeconfig = site.issue_kubeconfig("kube-controller-manager", "system:kube-controller-manager")
     tokens = site.tokens
+    controllers = "*" if site.variation.garbage_collection else "*,-garbage-collector-controller"
     return Program(
         "kube-controller-manager",
         (
@@ -100,6 +102,9 @@ def kube_controller_manager(site: Site) -> Program:
             f"--kubeconfig={kubeconfig}",
             "--leader-elect=false",
             "--secure-port=0",
+            f"--controllers={controllers}",
+            # The simulated nodes send no heartbeats: none of them is to be taken for dead.
+            "--node-monitor-grace-period=24h",
             "--use-service-account-credentials=true",
             f"--service-account-private-key-file={tokens.key}",
             f"--root-ca-file={site.authority.file}",
@@ -201,7 +206,8 @@ def kueue(site: Site) -> Program:
         # Its API server for pending workloads would have to be registered with the aggregator.
         "featureGates": {"VisibilityOnDemand": False},
     }
-    return _controller(site, "kueue", "kueue", configuration)
+    gates = {"featureGates": site.variation.kueue_feature_gates}
+    return _controller(site, "kueue", "kueue", merged(merged(configuration, site.variation.kueue_config), gates))
 
 
 def _controller(

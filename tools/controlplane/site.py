@@ -1,4 +1,4 @@
-"""What one control plane consists of: its folder, ports, certificates and programs."""
+"""What one control plane consists of: its folder, ports, certificates and programs, and how it differs from others."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +8,7 @@ from controlplane import kubeconfig
 from controlplane.build import Built
 from controlplane.certificates import Authority, KeyPair
 from controlplane.ports import LOOPBACK
+from controlplane.variation import Variation
 
 ADMINISTRATORS = "system:masters"
 
@@ -41,9 +42,10 @@ class Site:
     tokens: KeyPair
     kubernetes: Built
     controllers: Built
+    variation: Variation
 
     @classmethod
-    def prepare(cls, folder: Path, ports: Ports, kubernetes: Built, controllers: Built) -> Self:
+    def prepare(cls, folder: Path, ports: Ports, kubernetes: Built, controllers: Built, variation: Variation) -> Self:
         """Make the folders, the certificates and the administrator's kubeconfig of a new control plane."""
         authority = Authority(folder / "certificates")
         site = cls(
@@ -54,6 +56,7 @@ class Site:
             tokens=authority.server("service-account-tokens"),
             kubernetes=kubernetes,
             controllers=controllers,
+            variation=variation,
         )
         site.logs.mkdir()
         site.write_kubeconfig("admin", site.administrator)

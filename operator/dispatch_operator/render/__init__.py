@@ -67,8 +67,10 @@ def _is_named(reading: StartReading) -> bool:
 
 def _identity(start: Mapping[str, Any], reading: StartReading) -> Identity:
     metadata = start["metadata"]
+    # A probe is a Start whose DispatchStart is made up for its DispatchBackend.
+    kind = Kind.DISPATCH_BACKEND if start.get("kind") == Kind.DISPATCH_BACKEND else Kind.DISPATCH_START
     return Identity(
-        owner=Owner(Kind.DISPATCH_START, metadata["name"], metadata.get("uid")),
+        owner=Owner(kind, metadata["name"], metadata.get("uid")),
         namespace=metadata.get("namespace"),
         request=reading.request,
     )

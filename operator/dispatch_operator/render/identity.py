@@ -12,6 +12,7 @@ from dispatch_operator.vocabulary import (
     API_VERSION,
     LABEL_JOB,
     LABEL_MANAGED_BY,
+    LABEL_PROBE,
     LABEL_SUBMISSION,
     MANAGED_BY,
     Kind,
@@ -43,6 +44,11 @@ class Identity:
         return object_name(self.request.job, self.request.submission)
 
     @property
+    def is_probe(self) -> bool:
+        """Whether it is a backend's probe, whose pods must not run anywhere (section 10)."""
+        return self.owner.kind is Kind.DISPATCH_BACKEND
+
+    @property
     def comment(self) -> str:
         """The sentence by which a supervisor finds a submission in any kind of backend."""
         request = self.request
@@ -59,10 +65,11 @@ class Identity:
     def metadata(self) -> dict[str, Any]:
         """Return the metadata that the copy and the TrainJob have in common."""
         uid = {} if self.owner.uid is None else {ANNOTATION_START_UID: self.owner.uid}
+        probe = {LABEL_PROBE: "true"} if self.is_probe else {}
         return {
             "name": self.name,
             **({} if self.namespace is None else {"namespace": self.namespace}),
-            "labels": {**self.submission_labels(), LABEL_MANAGED_BY: MANAGED_BY},
+            "labels": {**self.submission_labels(), LABEL_MANAGED_BY: MANAGED_BY, **probe},
             "annotations": {**self.comment_annotation(), ANNOTATION_START: self.owner.name, **uid},
         }
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dispatch_operator.render.identity import Identity
-from dispatch_operator.vocabulary import NODE, PATCH_MANAGER, PODINFO_PATH, PODINFO_VOLUME
+from dispatch_operator.vocabulary import LABEL_PROBE, NODE, PATCH_MANAGER, PODINFO_PATH, PODINFO_VOLUME
 
 
 def runtime_patch(identity: Identity, runtime_spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,9 +22,12 @@ def runtime_patch(identity: Identity, runtime_spec: Mapping[str, Any]) -> dict[s
 
 
 def _replicated_job(identity: Identity, name: str) -> dict[str, Any]:
-    pod = {"metadata": {"labels": identity.submission_labels(), "annotations": identity.comment_annotation()}}
-    if name == NODE:
-        pod["spec"] = _podinfo()
+    pod: dict[str, Any] = {
+        "metadata": {"labels": identity.submission_labels(), "annotations": identity.comment_annotation()},
+    }
+    spec = {**(_podinfo() if name == NODE else {}), **(_nowhere() if identity.is_probe else {})}
+    if spec:
+        pod["spec"] = spec
     return {"name": name, "template": {"spec": {"template": pod}}}
 
 
@@ -34,3 +37,8 @@ def _podinfo() -> dict[str, Any]:
         "volumes": [{"name": PODINFO_VOLUME, "downwardAPI": {"items": items}}],
         "containers": [{"name": NODE, "volumeMounts": [{"name": PODINFO_VOLUME, "mountPath": PODINFO_PATH}]}],
     }
+
+
+def _nowhere() -> dict[str, Any]:
+    """Keep a probe's pods off every node: none carries this label (section 10)."""
+    return {"nodeSelector": {LABEL_PROBE: "never"}}

@@ -2,11 +2,12 @@
 
 from dispatch_operator import duration
 from dispatch_operator.acts import Act, ReadBackend
+from dispatch_operator.checks.backend import gates_of, observe_only_problems
 from dispatch_operator.models import Backend, InvalidObject
 from dispatch_operator.problems import Problem
 from dispatch_operator.render import backend_problem, read_backend, start_frame
-from dispatch_operator.seen import Seen
-from dispatch_operator.verdicts import Refusal, Verdict, transient
+from dispatch_operator.seen import Seen, condition
+from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
 from dispatch_operator.vocabulary import Condition, ErrorClass
 
 DEFAULT_CALL_BOUND = 30.0
@@ -14,15 +15,27 @@ DEFAULT_CALL_BOUND = 30.0
 
 
 def admit(seen: Seen, _now: float) -> Act | Verdict | None:
-    """Refuse what a missing, closed or read-only backend does not take; a cached refusal is read live first."""
+    """Refuse what a missing, closed, read-only or observe-only backend does not take, by a live read."""
     problem = _problem(seen)
-    if problem is None:
+    gates = gates_of(seen.backend.obj or {})
+    if problem is None and not gates:
+        return _not_probed(seen)
+    name = start_frame(seen.start).backend
+    problems = (problem,) if problem else tuple(observe_only_problems(name, gates))
+    if not problems:
         return None
     if error := seen.failure(ReadBackend):
         return transient(Condition.REQUEST_VALID, error)
     if not seen.backend.live:
-        return ReadBackend(start_frame(seen.start).backend)
-    return Refusal.of(Condition.REQUEST_VALID, (problem,))
+        return ReadBackend(name)
+    return Refusal.of(Condition.REQUEST_VALID, problems)
+
+
+def _not_probed(seen: Seen) -> Waiting:
+    """There is no verdict on the backend yet; the message says how far its probe is."""
+    told = condition(seen.backend.obj, Condition.READY).get("message")
+    message = f"DispatchBackend {start_frame(seen.start).backend} has not been probed yet"
+    return Waiting(Condition.REQUEST_VALID, "WaitingForProbe", f"{message}: {told}" if told else message)
 
 
 def usable(seen: Seen) -> Backend | None:

@@ -36,6 +36,8 @@ def await_workload(seen: Seen, now: float) -> Act | Verdict | None:
         return _confirm(seen)
     if not (seen.awaited or seen.workload.live or _is_recorded(seen)):
         return AwaitWorkload(min(FIRST_WAIT, _bound(backend)))
+    if error := seen.failure(FindWorkload):
+        return transient(STEP, error, never_final=True)
     left = _bound(backend) + CLOCK_GRAIN - _waited(seen, now)
     if left > 0:
         message = f"waiting for Kueue: {'; '.join(_lacking(seen.workload.obj, check))}"
@@ -48,7 +50,7 @@ def _bound(backend: Backend) -> float:
 
 
 def _is_recorded(seen: Seen) -> bool:
-    return condition(seen.start, STEP).get("status") == "Unknown"
+    return condition(seen.start, STEP).get("status") in {"Unknown", "False"}
 
 
 def _waited(seen: Seen, now: float) -> float:
@@ -80,8 +82,6 @@ def _lacking(workload: Object | None, check: str) -> list[str]:
 
 
 def _give_up(seen: Seen, backend: Backend) -> Act | Verdict:
-    if error := seen.failure(FindWorkload):
-        return transient(STEP, error, never_final=True)
     if seen.workload.source is not Source.READ:
         return FindWorkload(uid_of(seen.train_job.obj))
     queue, check = (backend.spec.kueue.queue, backend.spec.kueue.admission_check) if backend.spec.kueue else ("", "")

@@ -5,7 +5,7 @@
   resources: [dispatchstarts, dispatchbackends]
   verbs: [get, list, watch]
 - apiGroups: [dispatch.phpboyscout.uk]
-  resources: [dispatchstarts/status]
+  resources: [dispatchstarts/status, dispatchbackends/status]
   verbs: [patch]
 # The copy of the runtime, and the TrainJob: made, given an owner, opened and held, and removed after a refusal.
 - apiGroups: [trainer.kubeflow.org]
@@ -23,11 +23,33 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [list, create]
+# Kueue, where it is installed: whether the gate and the admission check are in place, why a job waits, and holding it.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [get, list, watch, patch]
+# Why they are not in place.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [localqueues]
+  verbs: [get]
 {{- end -}}
 
-{{/* What has no namespace: runtimes to copy. */}}
+{{/* What has no namespace: runtimes to copy, and what of Kueue's set-up keeps a job from being gated. */}}
 {{- define "dispatch-operator.clusterRules" -}}
 - apiGroups: [trainer.kubeflow.org]
   resources: [clustertrainingruntimes]
   verbs: [get, list, watch]
+- apiGroups: [kueue.x-k8s.io]
+  resources: [clusterqueues, admissionchecks]
+  verbs: [get]
+{{- end -}}
+
+{{/* What only an operator for the whole cluster does: it is the controller of its AdmissionChecks. */}}
+{{- define "dispatch-operator.checkRules" -}}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [admissionchecks]
+  verbs: [list, watch]
+# That it works, and its word on each Workload that lists it.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [admissionchecks/status, workloads/status]
+  verbs: [patch]
 {{- end -}}

@@ -1,0 +1,40 @@
+"""A Start that fails in step 8 or 9 makes its backend observe-only at once (contract section 10)."""
+
+from dispatch_operator import backend_status
+from dispatch_operator.acts import Act, DoubtBackend, ReadBackend
+from dispatch_operator.checks.backend import gates_of
+from dispatch_operator.ours import is_going, uid_of
+from dispatch_operator.render import start_frame
+from dispatch_operator.seen import Seen, at
+from dispatch_operator.verdicts import Refusal, Verdict
+from dispatch_operator.vocabulary import BackendGate, Condition, ErrorClass
+
+GATES = {
+    Condition.READ_BACK: BackendGate.FIELDS_KEPT,
+    Condition.WORKLOAD_GATED: BackendGate.START_GATE,
+}
+
+
+def doubt(seen: Seen, verdict: Verdict, now: float) -> Act | None:
+    """Return what takes a gate's proof away after a Start has shown that it does not hold; None when nothing is to do.
+
+    It is no condition of the Start's own refusal: what fails here is left to the next probe.
+    """
+    if not isinstance(verdict, Refusal) or verdict.error_class is not ErrorClass.REJECTED:
+        return None
+    gate = GATES.get(verdict.step)
+    if gate is None or seen.failure(DoubtBackend) or seen.failure(ReadBackend):
+        return None
+    if not seen.backend.live:
+        return ReadBackend(start_frame(seen.start).backend)
+    backend = seen.backend.obj
+    held = [one for one in gates_of(backend or {}) if at(one, "name") == gate]
+    if backend is None or is_going(backend) or not held or not at(held[0], "proven"):
+        return None
+    name = at(seen.start, "metadata", "name")
+    return DoubtBackend(
+        status=backend_status.doubted(backend, gate, f"DispatchStart {name} failed: {verdict.message}", now),
+        name=at(backend, "metadata", "name"),
+        uid=uid_of(backend),
+        resource_version=at(backend, "metadata", "resourceVersion") or "",
+    )

@@ -1,0 +1,123 @@
+"""One active operator at a time, by a Lease; it lowers contention, and no safety rests on it.
+
+A second operator waits. A leader that stops gives the Lease back; one that crashed blocks for at most its lifetime.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import aiohttp
+from kubernetes_asyncio import client
+from kubernetes_asyncio.leaderelection.electionconfig import Config
+from kubernetes_asyncio.leaderelection.leaderelection import LeaderElection
+from kubernetes_asyncio.leaderelection.resourcelock.leaselock import LeaseLock
+
+logger = logging.getLogger(__name__)
+
+LIFETIME, RENEW_WITHIN, RENEW_EVERY = 15, 10, 2
+"""Seconds, client-go's defaults: a leader that can't renew for the second stops, before the first have passed."""
+CALL_SECONDS = 5.0
+
+
+class Lease(NamedTuple):
+    """Where the Lease is, and who holds it."""
+
+    namespace: str
+    name: str
+    holder: str
+
+
+class LeaseLostError(Exception):
+    """Another operator may be active from now on; this one must end."""
+
+
+class _BoundedLock(LeaseLock):
+    """A Lease whose requests end in time, and fail as the library expects them to: as answers."""
+
+    async def get(self, name: str, namespace: str) -> Any:  # noqa: ANN401 - the library's own union.
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                return await super().get(name, namespace)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            failure = client.ApiException(status=0, reason=str(error) or type(error).__name__)
+            failure.body = json.dumps({"code": 0}).encode()
+            return False, failure
+
+    async def create(self, name: str, namespace: str, election_record: Any) -> bool:  # noqa: ANN401 - the library's.
+        return await self._written(super().create(name, namespace, election_record))
+
+    async def update(self, name: str, namespace: str, updated_record: Any) -> bool:  # noqa: ANN401 - the library's.
+        return await self._written(super().update(name, namespace, updated_record))
+
+    @staticmethod
+    async def _written(write: Awaitable[bool]) -> bool:
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                return await write
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            logger.warning("the Lease can't be written: %s", error or type(error).__name__)
+            return False
+
+
+async def lead(api: client.ApiClient, lease: Lease, serve: Callable[[], Awaitable[None]]) -> None:
+    """Wait for the Lease, and serve while holding it; give it back in the end.
+
+    Args:
+        api: A client of the cluster.
+        lease: The Lease, and our name as its holder.
+        serve: Serves until it is told to stop.
+
+    Raises:
+        LeaseLostError: The Lease could not be renewed in time.
+    """
+    leading = asyncio.Event()
+
+    async def started() -> None:
+        leading.set()
+
+    lock = _BoundedLock(lease.name, lease.namespace, lease.holder, api)
+    election = asyncio.create_task(
+        LeaderElection(Config(lock, LIFETIME, RENEW_WITHIN, RENEW_EVERY, started, None)).run()  # type: ignore[arg-type]
+    )
+    logger.info("waiting for Lease %s/%s", lease.namespace, lease.name)
+    try:
+        await _first(leading.wait(), election)
+        logger.info("leading as %s", lease.holder)
+        await _first(serve(), election)
+    finally:
+        held = leading.is_set() and not election.done()
+        election.cancel()
+        await asyncio.gather(election, return_exceptions=True)
+        if held:
+            await _give_back(api, lease)
+
+
+async def _first(work: Awaitable[Any], election: asyncio.Task[None]) -> None:
+    """Await some work, but not beyond the election: when that ends first, the work is cancelled."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task, election}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ended = task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    if not ended:
+        error = election.exception()
+        raise LeaseLostError(f"the Lease was lost: {error or 'it could not be renewed in time'}") from error
+    task.result()
+
+
+async def _give_back(api: client.ApiClient, lease: Lease) -> None:
+    """Clear the holder, so that the next operator need not wait for the Lease to expire."""
+    leases = client.CoordinationV1Api(api)
+    try:
+        async with asyncio.timeout(CALL_SECONDS):
+            held = await leases.read_namespaced_lease(lease.name, lease.namespace)
+            if held.spec.holder_identity == lease.holder:
+                held.spec.holder_identity = None  # type: ignore[assignment]
+                await leases.replace_namespaced_lease(lease.name, lease.namespace, held)
+    except (client.ApiException, aiohttp.ClientError, TimeoutError, OSError) as error:
+        logger.warning("the Lease could not be given back, and expires by itself: %s", error)

@@ -1,0 +1,240 @@
+"""One look at a DispatchBackend: is its proof still good, and if not, a probe and its verdict (contract section 10)."""
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from dispatch_operator import __version__, backend_status, duration, times
+from dispatch_operator.acts import Settled
+from dispatch_operator.backend_status import Status
+from dispatch_operator.cache import Cache, Key
+from dispatch_operator.checks.backend import gates_of
+from dispatch_operator.checks.served import needed_apis
+from dispatch_operator.cluster import Cluster
+from dispatch_operator.errors import ApiError
+from dispatch_operator.look import Announce, status_patch
+from dispatch_operator.models import Backend, InvalidObject, read_backend
+from dispatch_operator.ours import is_going, uid_of
+from dispatch_operator.preflight.probe import NOT_PROBED, Probe, Result, UndecidedError
+from dispatch_operator.preflight.served import Served
+from dispatch_operator.preflight.sweep import sweep
+from dispatch_operator.proof import (
+    Basis,
+    basis,
+    changed_since,
+    expires_in,
+    is_proven,
+    last_probed,
+    probe_runtime,
+    why_again,
+)
+from dispatch_operator.seen import Object, at
+from dispatch_operator.steps.step1_backend import DEFAULT_CALL_BOUND
+from dispatch_operator.vocabulary import BackendGate, BackendState, Kind
+from dispatch_operator.work_queue import LAST_BACKOFF, backoff
+
+logger = logging.getLogger(__name__)
+
+CHECK_SECONDS = 60.0
+"""How often the API server is asked whether it serves other CRDs than the proof rests on."""
+SLACK_SECONDS = 10.0
+"""What a probe takes at most besides its waits: what is older than both was left behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A probe of this process that did not prove all gates: the next one of the same ground waits."""
+
+    rested_on: Basis
+    failures: int
+    not_before: float
+
+
+class ChangedError(Exception):
+    """The backend changed, or is gone: what was found says nothing of it."""
+
+
+@dataclass
+class Backends:
+    """Looks at backends. A look that probes takes as long as the probe; there is one at a time of a backend."""
+
+    cluster: Cluster
+    cache: Cache
+    announce: Announce
+    clock: Callable[[], float] = time.time
+    version: str = __version__
+    _served: Served = field(init=False)
+    _probe: Probe = field(init=False)
+    _attempts: dict[Key, Attempt] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Share what the API server said among all backends."""
+        self._served = Served(self.cluster, self.clock)
+        self._probe = Probe(self.cluster, self.cache, self.clock)
+
+    async def look(self, key: Key) -> Settled:
+        """Probe one backend if its proof is missing, no longer holds, or is to be tried again.
+
+        Returns:
+            When to look again, if no event does it first.
+        """
+        backend = self.cache.get(Kind.DISPATCH_BACKEND, *key)
+        if backend is None or is_going(backend):
+            # Its probe's objects go by garbage collection, and with its deletion a copy that has no owner.
+            self._attempts.pop(key, None)
+            return Settled()
+        try:
+            return await self._look(key, backend, read_backend(backend))
+        except InvalidObject as error:
+            logger.warning("%s/%s can't be used: %s", *key, error)
+            return Settled()
+        except ChangedError:
+            return Settled(wake_after=1.0)
+        except ApiError as error:
+            logger.warning("%s/%s: %s", *key, error)
+            await self._tell(backend, error)
+            return Settled(again=True, retry_after=error.retry_after)
+
+    async def _tell(self, backend: Object, error: ApiError) -> None:
+        """Let a backend without a verdict say why it has none; an old verdict needs no comment."""
+        if not gates_of(backend):
+            with suppress(ApiError, ChangedError):
+                await self._write(backend, backend_status.undecided(backend, str(error), self.clock()))
+
+    async def _look(self, key: Key, backend: Object, model: Backend) -> Settled:
+        left = await self._sweep(backend, model)
+        if model.spec.state is not BackendState.OPEN:
+            await self._write(backend, backend_status.not_probed(backend, self.clock()))
+            return Settled(wake_after=left)
+        now_rests_on = await self._basis(backend, model, age=CHECK_SECONDS)
+        why = why_again(backend, now_rests_on, self.clock())
+        wait = self._wait(key, backend, now_rests_on) if why else expires_in(backend, self.clock())
+        if wait > 0:
+            return Settled(wake_after=min(wait, CHECK_SECONDS, left or CHECK_SECONDS))
+        return await self._prove(key)
+
+    async def _sweep(self, backend: Object, model: Backend) -> float | None:
+        """Delete what no run can be busy with any more; return in how many seconds to look for the rest."""
+        waits = duration.seconds(model.spec.timeouts.hold)
+        waits += duration.seconds(model.spec.timeouts.workload) if model.spec.kueue else 0.0
+        made = [times.read(at(obj, "metadata", "creationTimestamp")) for obj in self.cache.left_by_probes(backend)]
+        if not made:
+            return None
+        left = min(time or 0.0 for time in made) + waits + SLACK_SECONDS - self.clock()
+        if left > 0:
+            return left
+        await sweep(self.cluster, backend, timeout=duration.seconds(model.spec.timeouts.call))
+        return SLACK_SECONDS
+
+    async def _basis(self, backend: Object, model: Backend, *, age: float) -> Basis:
+        call = duration.seconds(model.spec.timeouts.call)
+        served = await self._served.hashes(needed_apis(model), timeout=call, age=age)
+        kind, name = probe_runtime(backend)
+        namespace = "" if kind == Kind.CLUSTER_TRAINING_RUNTIME else at(backend, "metadata", "namespace")
+        return basis(self.version, backend, self.cache.get(kind, namespace, name), served)
+
+    def _wait(self, key: Key, backend: Object, now_rests_on: Basis) -> float:
+        """Return for how many seconds a probe that is due waits, because the last one failed on the same ground."""
+        attempt = self._attempts.get(key)
+        if attempt is not None:
+            return attempt.not_before - self.clock() if attempt.rested_on == now_rests_on else 0.0
+        if is_proven(backend) or changed_since(backend, now_rests_on):
+            return 0.0
+        # It failed before this process began, whose start alone makes no probe.
+        return last_probed(backend) + LAST_BACKOFF - self.clock()
+
+    async def _prove(self, key: Key) -> Settled:
+        backend = await self._live(key)
+        model = read_backend(backend)
+        now_rests_on = await self._basis(backend, model, age=0.0)
+        why = why_again(backend, now_rests_on, self.clock())
+        if why is None or model.spec.state is not BackendState.OPEN:
+            return Settled(wake_after=CHECK_SECONDS)
+        logger.info("%s/%s: the gates are probed, because %s", *key, why)
+        backend = await self._write(backend, backend_status.probing(backend, why, self.clock()))
+        call = duration.seconds(model.spec.timeouts.call)
+        try:
+            missing = await self._served.lacking(dict(now_rests_on.served), timeout=call)
+            result = _without_probe(missing) if missing else await self._probe.run(backend)
+        except (ApiError, UndecidedError) as error:
+            message = str(error)
+            logger.warning("%s/%s: the probe came to no verdict: %s", *key, message)
+            await self._conclude(key, backend, lambda held: backend_status.undecided(held, message, self.clock()))
+            return self._failed(key, now_rests_on)
+        rested_on = now_rests_on if missing else basis(self.version, backend, result.runtime, dict(now_rests_on.served))
+        await self._conclude(
+            key, backend, lambda held: backend_status.concluded(held, result.found, rested_on, self.clock())
+        )
+        if any(result.found.values()):
+            return self._failed(key, now_rests_on)
+        self._attempts.pop(key, None)
+        return Settled(wake_after=CHECK_SECONDS)
+
+    def _failed(self, key: Key, rested_on: Basis) -> Settled:
+        before = self._attempts.get(key)
+        failures = 1 + (before.failures if before is not None and before.rested_on == rested_on else 0)
+        wait = backoff(failures)
+        self._attempts[key] = Attempt(rested_on, failures, self.clock() + wait)
+        return Settled(wake_after=wait)
+
+    async def _live(self, key: Key) -> Object:
+        """Read a backend, and let the cache know.
+
+        Raises:
+            ChangedError: It is gone or going.
+        """
+        backend = await self.cluster.get(Kind.DISPATCH_BACKEND, *key, timeout=DEFAULT_CALL_BOUND)
+        if backend is None or is_going(backend):
+            raise ChangedError
+        self.cache.put(Kind.DISPATCH_BACKEND, backend)
+        return backend
+
+    async def _conclude(self, key: Key, probed: Object, status: Callable[[Object], Status]) -> None:
+        """Write what a probe found, if it is about the backend as it is now."""
+        try:
+            await self._write(probed, status(probed))
+        except ChangedError:
+            # Perhaps only a label of it was changed.
+            backend = await self._live(key)
+            if _ground(backend) != _ground(probed):
+                raise
+            await self._write(backend, status(backend))
+
+    async def _write(self, backend: Object, status: Status) -> Object:
+        """Write a status, unless it stands there already.
+
+        Raises:
+            ChangedError: The backend has been written or deleted meanwhile.
+        """
+        if status == at(backend, "status"):
+            return backend
+        meta = at(backend, "metadata")
+        try:
+            written = await self.cluster.patch(
+                Kind.DISPATCH_BACKEND,
+                meta["namespace"],
+                meta["name"],
+                status_patch(backend, status),
+                timeout=duration.seconds(read_backend(backend).spec.timeouts.call),
+                subresource="status",
+            )
+        except ApiError as error:
+            if error.conflict or error.not_found:
+                raise ChangedError from error
+            raise
+        self.cache.put(Kind.DISPATCH_BACKEND, written)
+        self.announce(backend, written)
+        return written
+
+
+def _without_probe(missing: tuple[str, ...]) -> Result:
+    """Return what is found when the served APIs lack something: nothing is created."""
+    found: dict[BackendGate, str | None] = dict.fromkeys(BackendGate, NOT_PROBED)
+    return Result({**found, BackendGate.FIELDS_KEPT: "; ".join(missing)}, None)
+
+
+def _ground(backend: Object) -> tuple[object, ...]:
+    """Return what a probe's verdict is about: the object, its spec, and what was known of it."""
+    return uid_of(backend), at(backend, "metadata", "generation"), at(backend, "status")

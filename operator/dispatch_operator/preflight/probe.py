@@ -1,0 +1,192 @@
+"""One run of the probe: a Start, its gate watched, its end; nothing of it is left (contract section 10)."""
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dispatch_operator import duration
+from dispatch_operator.acts import Act, FindWorkload, ReadCopy, ReadPods, ReadTrainJob
+from dispatch_operator.backend_status import Found
+from dispatch_operator.cache import Cache
+from dispatch_operator.cluster import Cluster
+from dispatch_operator.errors import ApiError
+from dispatch_operator.learn import learn
+from dispatch_operator.look import answer_to, carry_out
+from dispatch_operator.models import Backend, read_backend
+from dispatch_operator.ours import is_going, made_for, owners, uid_of
+from dispatch_operator.preflight.sweep import sweep
+from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
+from dispatch_operator.preflight.virtual import begin, gate_of, is_verdict, next_step, with_condition
+from dispatch_operator.seen import Object, Seen, Sight, at, condition
+from dispatch_operator.steps.step6_train_job import STEP as CREATION
+from dispatch_operator.verdicts import Refusal, Verdict, Waiting
+from dispatch_operator.vocabulary import BackendGate, Condition, Kind
+
+BUDGET = 100
+"""Requests of one run's steps."""
+NOT_PROBED = f"not probed, because {BackendGate.FIELDS_KEPT} is not proven"
+LOOK_AGAIN = 0.5
+"""Seconds until the next live read, when the watch lags behind what was read."""
+
+
+class UndecidedError(Exception):
+    """A probe came to no verdict; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a probe found."""
+
+    found: Found
+    runtime: Object | None
+    """The probe runtime as it was read; None when it does not exist."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Runs probes; each of its runs knows nothing of the one before."""
+
+    cluster: Cluster
+    cache: Cache
+    clock: Callable[[], float] = time.time
+
+    async def run(self, backend: Object) -> Result:
+        """Probe a backend once.
+
+        Args:
+            backend: The DispatchBackend, as it was just read.
+
+        Raises:
+            UndecidedError: It came to no verdict. Something may be left, which the next run deletes.
+        """
+        call = duration.seconds(read_backend(backend).spec.timeouts.call)
+        try:
+            await sweep(self.cluster, backend, timeout=call)
+            try:
+                return await self._run(backend, read_backend(backend))
+            finally:
+                await sweep(self.cluster, backend, timeout=call)
+        except ApiError as error:
+            raise UndecidedError(str(error)) from error
+
+    async def _run(self, backend: Object, model: Backend) -> Result:
+        seen, verdict = await self._start(begin(backend, ulid(self.clock(), secrets.randbits(RANDOM_BITS))))
+        if verdict is not None and not is_verdict(verdict):
+            raise UndecidedError(verdict.message)
+        found: dict[BackendGate, str | None] = dict.fromkeys(BackendGate)
+        if isinstance(verdict, Refusal):
+            await self._see_that_it_was_not_disturbed(seen, verdict)
+            failed = gate_of(verdict)
+            found[failed] = verdict.message
+            if failed is BackendGate.FIELDS_KEPT:
+                found[BackendGate.START_GATE] = NOT_PROBED
+        else:
+            found[BackendGate.START_GATE] = await self._hold(seen, model)
+        if made_for(seen.train_job.obj, seen.start) and owners(seen.copy.obj):
+            found[BackendGate.COLLECTED] = await self._collect(seen, model)
+        else:
+            found[BackendGate.COLLECTED] = NOT_PROBED
+        return Result(found, seen.runtime.obj)
+
+    async def _start(self, seen: Seen) -> tuple[Seen, Verdict | None]:
+        """Take the steps of a Start, until all have succeeded or one has not."""
+        for _ in range(BUDGET):
+            match next_step(seen, self.clock()):
+                case Act() as act:
+                    begun = self.clock()
+                    seen = learn(seen, act, await answer_to(self.cluster, self.cache, seen, act), begun)
+                case Waiting(step=Condition.WORKLOAD_GATED, wake_after=float(left)):
+                    seen = await self._await_workload(seen, left)
+                case verdict:
+                    return seen, verdict
+        raise UndecidedError(f"it took more than {BUDGET} requests")
+
+    async def _await_workload(self, seen: Seen, seconds: float) -> Seen:
+        """Wait for a change of the Workload, as a DispatchStart's look would be woken by one."""
+        uid, before = uid_of(seen.train_job.obj), _version(seen.workload.obj)
+        if not condition(seen.start, Condition.WORKLOAD_GATED):
+            seen = replace(seen, start=with_condition(seen.start, Condition.WORKLOAD_GATED, self.clock()))
+        await self.cache.until(lambda: _version(self.cache.workload(uid)) != before, seconds)
+        return replace(seen, workload=Sight(self.cache.workload(uid)))
+
+    async def _see_that_it_was_not_disturbed(self, seen: Seen, refusal: Refusal) -> None:
+        """What somebody deletes in the middle, perhaps another operator's sweep, says nothing of the backend."""
+        if made_for(seen.train_job.obj, seen.start):
+            await self._train_job(seen)
+        elif refusal.step is CREATION and made_for(seen.copy.obj, seen.start):
+            copy = await self._read(seen, ReadCopy())
+            if uid_of(copy) != uid_of(seen.copy.obj) or is_going(copy):
+                raise UndecidedError("its copy of the runtime was deleted in the middle")
+
+    async def _train_job(self, seen: Seen) -> Object:
+        job = await self._read(seen, ReadTrainJob())
+        if job is None or uid_of(job) != uid_of(seen.train_job.obj) or is_going(job):
+            raise UndecidedError("its TrainJob was deleted in the middle")
+        return job
+
+    async def _hold(self, seen: Seen, model: Backend) -> str | None:
+        """Say what came through the closed gate within `timeouts.hold`; None when nothing did."""
+        if (came := await self._came_through(seen, model)) is not None:
+            return came
+        await self.cache.until(lambda: self._may_run(seen), duration.seconds(model.spec.timeouts.hold))
+        return await self._came_through(seen, model)
+
+    def _may_run(self, seen: Seen) -> bool:
+        """Tell whether a watch says that the gate has let something through: then the live reads come at once."""
+        meta = at(seen.train_job.obj, "metadata")
+        job = self.cache.get(Kind.TRAIN_JOB, meta["namespace"], meta["name"])
+        return (job is not None and not _is_suspended(job)) or _has_quota(self.cache.workload(meta["uid"]))
+
+    async def _came_through(self, seen: Seen, model: Backend) -> str | None:
+        job = await self._train_job(seen)
+        name = at(job, "metadata", "name")
+        if not _is_suspended(job):
+            return f"TrainJob {name} was resumed behind its closed gate"
+        pods = await carry_out(self.cluster, seen, ReadPods())
+        if isinstance(pods, tuple) and pods:
+            return f"pod {at(pods[0], 'metadata', 'name')} exists behind the closed gate"
+        if model.spec.kueue is None:
+            return None
+        workload = await self._read(seen, FindWorkload(uid_of(job)))
+        if _has_quota(workload):
+            return f"Workload {at(workload, 'metadata', 'name')} has quota behind the closed gate"
+        return None if workload is not None else f"the Workload of TrainJob {name} went away"
+
+    async def _collect(self, seen: Seen, model: Backend) -> str | None:
+        """Delete the TrainJob, and say why its copy is not collected within `timeouts.call`; None when it is."""
+        call, bound = duration.seconds(model.spec.timeouts.call), model.spec.timeouts.call
+        job, copy = at(seen.train_job.obj, "metadata"), at(seen.copy.obj, "metadata")
+        try:
+            await self.cluster.delete(Kind.TRAIN_JOB, job["namespace"], job["name"], timeout=call, uid=job["uid"])
+        except ApiError as error:
+            if error.not_found or error.conflict:
+                raise UndecidedError("its TrainJob was deleted in the middle") from error
+            raise
+        deadline = self.clock() + call
+        while True:
+            left = max(deadline - self.clock(), 0.0)
+            await self.cache.gone(Kind.TRAINING_RUNTIME, copy["namespace"], copy["name"], copy["uid"], left)
+            if uid_of(await self._read(seen, ReadCopy())) != copy["uid"]:
+                return None
+            if self.clock() >= deadline:
+                what = f"TrainingRuntime {copy['name']} was still there {bound} after its TrainJob was deleted"
+                return f"{what}; is the garbage collector (kube-controller-manager) running, and not too busy?"
+            # The watch is ahead of the read, or has not seen the copy at all.
+            await self.cache.until(lambda: False, min(LOOK_AGAIN, left))
+
+    async def _read(self, seen: Seen, act: Act) -> Object | None:
+        answer = await carry_out(self.cluster, seen, act)
+        return answer if not isinstance(answer, tuple) else None
+
+
+def _is_suspended(train_job: object) -> bool:
+    return at(train_job, "spec", "suspend") is True
+
+
+def _has_quota(workload: object) -> bool:
+    return condition(workload, "QuotaReserved").get("status") == "True"
+
+
+def _version(obj: object) -> object:
+    return at(obj, "metadata", "resourceVersion")

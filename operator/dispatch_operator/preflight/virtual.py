@@ -1,0 +1,97 @@
+"""A probe as a Start: the DispatchStart that is made up for a backend, and its steps (contract section 10). Pure."""
+
+from dispatch_operator import times
+from dispatch_operator.acts import Act
+from dispatch_operator.models import read_backend
+from dispatch_operator.models.start import IMAGE, RUNTIME_REF
+from dispatch_operator.ours import made_for
+from dispatch_operator.proof import probe_runtime
+from dispatch_operator.seen import Object, Seen, Sight, Source, at
+from dispatch_operator.steps import WITH_TRAIN_JOB, Step
+from dispatch_operator.steps.step2_to_4_request import check_and_render
+from dispatch_operator.steps.step5_copy import copy_runtime
+from dispatch_operator.steps.step6_train_job import create_train_job
+from dispatch_operator.verdicts import Refusal, Verdict, Waiting
+from dispatch_operator.vocabulary import (
+    API_VERSION,
+    BackendGate,
+    BackendState,
+    Condition,
+    ErrorClass,
+    Gate,
+    Kind,
+    Retry,
+)
+
+PROBE_IMAGE = "dispatch.invalid/never:probe"
+
+WITHOUT_TRAIN_JOB: tuple[Step, ...] = (check_and_render, copy_runtime, create_train_job)
+"""Step 1 is left out: whether the backend may take Starts is what the probe is to find out."""
+
+
+def begin(backend: Object, job: str) -> Seen:
+    """Return what a probe of a backend knows at its beginning.
+
+    Args:
+        backend: The DispatchBackend, as it was just read.
+        job: A job id that nobody has used.
+    """
+    kind, name = probe_runtime(backend)
+    meta = at(backend, "metadata")
+    reference = {"kind": kind, "name": name}
+    start = {
+        "apiVersion": API_VERSION,
+        "kind": Kind.DISPATCH_BACKEND.value,
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]},
+        "spec": {
+            "backend": meta["name"],
+            "gate": Gate.CLOSED.value,
+            "retry": Retry.ON_CHANGE.value,
+            "request": {
+                "job": job,
+                "generation": 0,
+                "submission": 1,
+                "attempt": 1,
+                "spec": {
+                    "command": ["true"],
+                    "nodes": 1,
+                    "extensions": {IMAGE: {"ref": PROBE_IMAGE}, RUNTIME_REF: reference},
+                },
+            },
+        },
+    }
+    spec = at(backend, "spec")
+    allowed = {**backend, "spec": {**spec, "runtimes": [*spec.get("runtimes", ()), reference]}}
+    return Seen(start=start, backend=Sight(allowed, Source.READ))
+
+
+def next_step(seen: Seen, now: float) -> Act | Verdict | None:
+    """Return the next act of a probe, why it can't go on, or None when all steps have succeeded."""
+    has_train_job = made_for(seen.train_job.obj, seen.start)
+    for step in WITH_TRAIN_JOB if has_train_job else WITHOUT_TRAIN_JOB:
+        if (result := step(seen, now)) is not None:
+            return result
+    return None
+
+
+def with_condition(start: Object, kind: Condition, now: float) -> Object:
+    """Return a made-up start whose status says since when a step waits, as a DispatchStart's own would."""
+    entry = {"type": kind.value, "status": "Unknown", "lastTransitionTime": times.written(now)}
+    return {**start, "status": {"conditions": [entry]}}
+
+
+def is_verdict(verdict: Verdict) -> bool:
+    """Tell whether a step's verdict says something of the backend, and not only that a request failed in passing."""
+    if isinstance(verdict, Waiting):
+        return False
+    return not verdict.transient and verdict.error_class not in {ErrorClass.UNREACHABLE, ErrorClass.OUTCOME_UNKNOWN}
+
+
+def gate_of(refusal: Refusal) -> BackendGate:
+    """Return the gate that a step's failure leaves unproven."""
+    return BackendGate.START_GATE if refusal.step is Condition.WORKLOAD_GATED else BackendGate.FIELDS_KEPT
+
+
+def takes_starts(backend: Object) -> bool:
+    """Tell whether a backend lets anything be created."""
+    return read_backend(backend).spec.state is BackendState.OPEN

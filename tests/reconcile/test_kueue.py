@@ -1,0 +1,451 @@
+"""Kueue mode over a fake API: step 9, opening, holding, and what Kueue itself does."""
+
+from typing import Any
+
+import pytest
+
+from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
+from support.fake_api import FakeApi, Request, always, nth, refusal, unanswered
+from support.operator import FakeOperator, conditions, message
+
+Object = dict[str, Any]
+# In virtual time: a look waits for the Workload.
+pytestmark = pytest.mark.looptime
+JOB, WORKLOAD = "TrainJob", "Workload"
+GATE = "dispatch.phpboyscout.uk/start-gate"
+GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+CHECK = "dispatch-start"
+
+
+def make_workload(api: FakeApi, *, gates: str = GATE, check: str | None = CHECK, **status: Any) -> Object:
+    """Return the Workload that Kueue makes of the only TrainJob."""
+    uid = api.one(JOB)["metadata"]["uid"]
+    listed = [{"name": check, "state": "Pending", "message": ""}] if check else []
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": WORKLOAD,
+        "metadata": {
+            "name": "trainjob-of-any-name",
+            "namespace": NAMESPACE,
+            "labels": {"kueue.x-k8s.io/job-uid": uid},
+            "annotations": {GATED_BY: gates} if gates else {},
+            "ownerReferences": [{"kind": JOB, "name": NAME, "uid": uid}],
+        },
+        "spec": {"active": True},
+        "status": {"admissionChecks": listed, **status},
+    }
+
+
+def put_workload(api: FakeApi, **fields: Any) -> Object:
+    made = make_workload(api, **fields)
+    return api.put(made, **made.pop("status"))
+
+
+class KueueApi(FakeApi):
+    """A fake API whose Kueue makes a Workload as soon as a TrainJob is created, unless it is told otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.makes: dict[str, Any] | None = {}
+        self.operator = FakeOperator(self)
+
+    async def create(self, kind: str, namespace: str, body: Object, *, timeout: float) -> Object:
+        made = await super().create(kind, namespace, body, timeout=timeout)
+        if kind == JOB and self.makes is not None:
+            self.operator.cache.put(WORKLOAD, put_workload(self, **self.makes))
+        return made
+
+
+@pytest.fixture
+def api() -> KueueApi:
+    api = KueueApi()
+    backend = make_backend(kueue={"queue": "team-a", "admissionCheck": CHECK}, timeouts={"workload": "10s"})
+    for obj in (make_runtime(), backend, make_start()):
+        api.put(obj, **({"observedGeneration": -1} if obj["kind"] == "DispatchStart" else obj.pop("status", {})))
+    return api
+
+
+@pytest.fixture
+def operator(api: KueueApi) -> FakeOperator:
+    # As Kueue's webhook sets it; the operator never writes it.
+    api.admit = lambda request, body: (
+        {**body, "spec": {**body["spec"], "suspend": True}} if request.kind == JOB else body
+    )
+    return api.operator
+
+
+def set_gate(api: FakeApi, gate: str) -> None:
+    api.edit("DispatchStart", lambda start: start["spec"].update(gate=gate))
+
+
+def set_workload(api: FakeApi, *, active: bool | None = None, **status: Any) -> None:
+    def change(workload: Object) -> None:
+        workload["status"].update(status)
+        if active is not None:
+            workload["spec"]["active"] = active
+
+    api.edit(WORKLOAD, change)
+
+
+def told(kind: str, status: str, reason: str, text: str = "said so") -> Object:
+    return {"type": kind, "status": status, "reason": reason, "message": text}
+
+
+async def opened(api: FakeApi, operator: FakeOperator) -> Object:
+    await operator.settle()
+    set_gate(api, "Open")
+    return await operator.settle()
+
+
+async def test_a_gated_workload_ends_the_start_in_the_same_look(api: KueueApi, operator: FakeOperator) -> None:
+    await operator.look()
+    start = operator.start()
+    assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == ("Gated", ("True", "Gated"))
+    assert [str(request) for request in api.requests] == [
+        "get ClusterTrainingRuntime",
+        "create TrainingRuntime",
+        "create TrainJob",
+        "patch TrainingRuntime",
+        "get TrainJob",
+        "get Workload",
+        "patch DispatchStart status",
+    ]
+    assert "suspend" not in api.one(JOB)["metadata"].get("managedFields", "")
+
+
+@pytest.mark.parametrize(
+    ("what", "makes", "want"),
+    [
+        ("no Workload", None, "no Workload of the TrainJob exists"),
+        ("no gate", {"gates": ""}, f"lacks the gate {GATE}"),
+        ("another gate", {"gates": "other.example/gate"}, f"lacks the gate {GATE}"),
+        ("no check", {"check": None}, f"does not list the admission check {CHECK}"),
+        ("another check", {"check": "other"}, f"does not list the admission check {CHECK}"),
+    ],
+)
+async def test_what_is_missing_is_waited_for_and_then_refused(
+    api: KueueApi, operator: FakeOperator, what: str, makes: dict[str, Any] | None, want: str
+) -> None:
+    api.makes = makes
+    settled = await operator.look()
+    start = operator.start()
+    assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == (
+        "Starting",
+        ("Unknown", "WaitingForWorkload"),
+    ), what
+    assert want in message(start, "WorkloadGated")
+    assert settled.wake_after == pytest.approx(11)
+    operator.now += 12
+    await operator.look()
+    start = operator.start()
+    assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == ("Stopping", ("False", "ErrRejected"))
+    assert want in message(start, "WorkloadGated")
+    api.collect()
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Refused"
+    assert api.all(JOB) == []
+    assert api.all("TrainingRuntime") == []
+
+
+async def test_a_workload_that_comes_late_is_in_time(api: KueueApi, operator: FakeOperator) -> None:
+    api.makes = None
+    await operator.look()
+    operator.now += 5
+    put_workload(api)
+    await operator.look()
+    assert operator.start()["status"]["phase"] == "Gated"
+
+
+def queue(name: str = "team-a") -> Object:
+    return {
+        "kind": "LocalQueue",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"clusterQueue": "cluster-queue"},
+    }
+
+
+def cluster_queue(checks: list[Object] | None, active: str = "True") -> Object:
+    return {
+        "kind": "ClusterQueue",
+        "metadata": {"name": "cluster-queue"},
+        "spec": {"admissionChecksStrategy": {"admissionChecks": checks or []}},
+        "status": {"conditions": [told("Active", active, "Stopped", "it is stopped")]},
+    }
+
+
+def check(active: str | None = "True") -> Object:
+    made: Object = {"kind": "AdmissionCheck", "metadata": {"name": CHECK}, "status": {}}
+    if active:
+        made["status"] = {"conditions": [told("Active", active, "NotReady", "no config")]}
+    return made
+
+
+BOUND = [{"name": CHECK}]
+
+
+@pytest.mark.parametrize(
+    ("objects", "makes", "want"),
+    [
+        ([check()], None, "LocalQueue team-a does not exist"),
+        ([queue(), check()], None, "ClusterQueue cluster-queue of LocalQueue team-a does not exist"),
+        (
+            [queue(), cluster_queue(BOUND, "False"), check()],
+            None,
+            "ClusterQueue cluster-queue is not active: Stopped: it is",
+        ),
+        ([queue(), cluster_queue(BOUND)], None, f"AdmissionCheck {CHECK} does not exist"),
+        ([queue(), cluster_queue(BOUND), check("False")], None, f"AdmissionCheck {CHECK} is not active: NotReady"),
+        ([queue(), cluster_queue(BOUND), check(None)], None, "no controller has marked it"),
+        ([queue(), cluster_queue(None), check()], {"check": None}, f"does not name the admission check {CHECK}"),
+        (
+            [queue(), cluster_queue([{"name": CHECK, "onFlavors": ["a100", "h100"]}]), check()],
+            {"check": None},
+            "to the flavors a100, h100 only",
+        ),
+        (
+            [queue(), cluster_queue(BOUND), check()],
+            {"gates": ""},
+            "older than 0.19 or its feature AdmissionGatedBy is off",
+        ),
+        ([queue(), cluster_queue(BOUND), check()], None, "Kueue does not manage TrainJobs here"),
+    ],
+)
+async def test_the_refusal_says_why_when_it_is_known(
+    api: KueueApi, operator: FakeOperator, objects: list[Object], makes: dict[str, Any] | None, want: str
+) -> None:
+    for obj in objects:
+        made = dict(obj)
+        api.put(made, **made.pop("status", {}))
+    api.makes = makes
+    await operator.look()
+    operator.now += 12
+    await operator.look()
+    assert want in message(operator.start(), "WorkloadGated")
+
+
+async def test_a_reason_that_can_not_be_read_is_left_out(api: KueueApi, operator: FakeOperator) -> None:
+    api.makes = None
+    await operator.look()
+    operator.now += 12
+    api.before = lambda request: (
+        refusal("get", request.kind, 403, "Forbidden", "no")
+        if request.kind in {"LocalQueue", "ClusterQueue", "AdmissionCheck"}
+        else None
+    )
+    await operator.look()
+    assert message(operator.start(), "WorkloadGated") == "no Workload of the TrainJob exists, after 10s"
+
+
+@pytest.mark.parametrize("verb", ["get", "list"])
+async def test_a_workload_that_can_not_be_read_stops_nothing(api: KueueApi, operator: FakeOperator, verb: str) -> None:
+    if verb == "list":
+        api.makes = None
+        await operator.look()
+        operator.now += 12
+    api.before = nth(1, verb, WORKLOAD, unanswered(verb))
+    settled = await operator.look()
+    assert settled.again
+    assert operator.start()["status"]["phase"] == "Starting"
+    assert len(api.all(JOB)) == 1
+
+
+async def test_a_workload_that_only_a_live_read_finds_is_enough(api: KueueApi, operator: FakeOperator) -> None:
+    api.makes = None
+    await operator.look()
+    operator.now += 12
+    operator.watch()
+    put_workload(api)
+    await operator.look(stale=True)
+    assert operator.start()["status"]["phase"] == "Gated"
+
+
+@pytest.mark.parametrize(
+    ("held", "want"), [(GATE, None), (f"{GATE},other.example/gate", "other.example/gate"), (f"a.b/c, {GATE}", "a.b/c")]
+)
+async def test_opening_removes_our_name_and_leaves_the_others(
+    api: KueueApi, operator: FakeOperator, held: str, want: str | None
+) -> None:
+    await operator.settle()
+    api.edit(JOB, lambda job: job["metadata"]["annotations"].update({GATED_BY: held}))
+    set_gate(api, "Open")
+    start = await operator.settle()
+    assert api.one(JOB)["metadata"]["annotations"].get(GATED_BY) == want
+    assert start["status"]["phase"] == "Queued"
+    if want:
+        assert f"other gates hold it: {want}" in message(start, "Succeeded")
+
+
+async def test_a_gate_that_others_change_meanwhile_loses_no_name(api: KueueApi, operator: FakeOperator) -> None:
+    await operator.settle()
+    set_gate(api, "Open")
+    operator.watch()
+    api.edit(JOB, lambda job: job["metadata"]["annotations"].update({GATED_BY: f"{GATE},late.example/gate"}))
+    await operator.look(stale=True)
+    assert api.one(JOB)["metadata"]["annotations"][GATED_BY] == "late.example/gate"
+
+
+@pytest.mark.parametrize(
+    ("status", "want"),
+    [
+        (
+            {"conditions": [told("QuotaReserved", "False", "WaitingForQuota", "1 more needed")]},
+            "WaitingForQuota: 1 more needed",
+        ),
+        ({"conditions": []}, "no quota is reserved yet"),
+        (
+            {
+                "conditions": [told("QuotaReserved", "True", "QuotaReserved")],
+                "admissionChecks": [
+                    {"name": CHECK, "state": "Ready", "message": ""},
+                    {"name": "provision", "state": "Pending", "message": "no nodes yet"},
+                    {"name": "silent", "state": "Retry", "message": ""},
+                ],
+            },
+            "admission check provision is Pending: no nodes yet; admission check silent is Retry",
+        ),
+    ],
+)
+async def test_queued_carries_kueues_own_reason(
+    api: KueueApi, operator: FakeOperator, status: Object, want: str
+) -> None:
+    await opened(api, operator)
+    api.edit(WORKLOAD, lambda workload: workload["metadata"].update(annotations={}))
+    set_workload(api, **status)
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Queued"
+    assert want in message(start, "Succeeded")
+
+
+async def test_an_admitted_job_runs(api: KueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    set_workload(api, conditions=[told("Admitted", "True", "Admitted")])
+    start = await operator.settle()
+    assert message(start, "Succeeded") == "the gate is open; no pod of the job exists yet"
+    api.edit(JOB, lambda job: job.update(status={"jobsStatus": [{"name": "node", "ready": 1, "active": 1}]}))
+    assert (await operator.settle())["status"]["phase"] == "Running"
+
+
+async def test_a_preempted_job_is_queued_again_and_counted(api: KueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    evictions = [
+        {"reason": "Preempted", "underlyingCause": "", "count": 2},
+        {"reason": "Deactivated", "underlyingCause": "", "count": 5},
+    ]
+    preempted = told("QuotaReserved", "False", "Pending", "Preempted to accommodate a workload")
+    set_workload(api, conditions=[preempted], schedulingStats={"evictions": evictions})
+    start = await operator.settle()
+    assert (start["status"]["phase"], start["status"]["evictions"]) == ("Queued", 2)
+    assert "Preempted to accommodate" in message(start, "Succeeded")
+
+
+async def test_held_is_recorded_before_the_workload_is_deactivated(api: KueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    api.requests.clear()
+    set_gate(api, "Held")
+    start = await operator.settle()
+    assert api.one(WORKLOAD)["spec"]["active"] is False
+    assert start["status"]["phase"] == "Held"
+    assert "Reconciling" not in conditions(start)
+    assert api.writes() == ["patch DispatchStart status", "patch Workload", "patch DispatchStart status"]
+    set_gate(api, "Open")
+    start = await operator.settle()
+    assert api.one(WORKLOAD)["spec"]["active"] is True
+    assert start["status"]["phase"] == "Queued"
+
+
+async def test_a_crash_between_held_and_the_deactivation_is_resumed(api: KueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    set_gate(api, "Held")
+
+    def crash(request: Request) -> None:
+        if str(request) == "patch Workload":
+            raise SystemExit
+
+    api.before = crash
+    with pytest.raises(SystemExit):
+        await operator.look()
+    assert operator.start()["status"]["phase"] == "Held"
+    assert conditions(operator.start())["Reconciling"] == ("True", "Closing")
+    api.before = lambda _request: None
+    await operator.settle()
+    assert api.one(WORKLOAD)["spec"]["active"] is False
+
+
+async def test_a_workload_that_kueue_deactivated_is_reported_and_not_fought(
+    api: KueueApi, operator: FakeOperator
+) -> None:
+    await opened(api, operator)
+    evicted = told("Evicted", "True", "DeactivatedDueToRequeuingLimitExceeded", "exceeded the number of re-queues")
+    set_workload(api, active=False, conditions=[evicted])
+    start = await operator.settle()
+    assert api.one(WORKLOAD)["spec"]["active"] is False
+    assert start["status"]["phase"] == "Queued"
+    assert "Kueue deactivated the job: DeactivatedDueToRequeuingLimitExceeded" in message(start, "Succeeded")
+
+
+async def test_a_job_without_a_workload_waits_to_be_held(api: KueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    del api.objects[WORKLOAD, NAMESPACE, "trainjob-of-any-name"]
+    start = await operator.settle()
+    assert "Kueue has no Workload" in message(start, "Succeeded")
+    set_gate(api, "Held")
+    await operator.settle()
+    put_workload(api, gates="")
+    await operator.settle()
+    assert api.one(WORKLOAD)["spec"]["active"] is False
+
+
+@pytest.mark.parametrize("kind", [JOB, WORKLOAD])
+async def test_what_undoes_the_gate_is_met_with_patience(api: KueueApi, operator: FakeOperator, kind: str) -> None:
+    await operator.settle()
+    if kind == WORKLOAD:
+        await opened(api, operator)
+    patch = api.patch
+
+    async def undone(held: str, namespace: str, name: str, body: Object, **options: Any) -> Object:
+        made = await patch(held, namespace, name, body, **options)
+        if held == JOB:
+            made["metadata"]["annotations"][GATED_BY] = GATE
+        if held == WORKLOAD:
+            made["spec"]["active"] = True
+        return made
+
+    api.patch = undone  # type: ignore[method-assign]
+    set_gate(api, "Open" if kind == JOB else "Held")
+    settled = await operator.look()
+    assert settled.again
+    assert "moved it back at once" in message(operator.start(), "Reconciling")
+
+
+async def test_a_failing_hold_is_tried_again(api: KueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    set_gate(api, "Held")
+    api.before = always("patch", WORKLOAD, refusal("patch", WORKLOAD, 429, "TooManyRequests", "later"))
+    assert (await operator.look()).again
+    assert conditions(operator.start())["Reconciling"] == ("True", "Closing")
+    api.before = always("patch", WORKLOAD, refusal("patch", WORKLOAD, 409, "Conflict", "uid"))
+    assert (await operator.look()).again
+    api.before = lambda _request: None
+    await operator.settle()
+    assert api.one(WORKLOAD)["spec"]["active"] is False
+
+
+async def test_a_job_that_kueue_suspends_anyway_is_reported_and_not_fought(
+    api: KueueApi, operator: FakeOperator
+) -> None:
+    api.edit("DispatchBackend", lambda backend: backend["spec"].pop("kueue"))
+    api.makes = {"gates": "", "check": None, "conditions": [told("QuotaReserved", "False", "Pending", "no quota")]}
+    await operator.look()
+    assert "WorkloadGated" not in conditions(operator.start())
+    for gate in ("Closed", "Open"):
+        set_gate(api, gate)
+        start = await operator.settle()
+        assert conditions(start)["Ready"] == ("True", "ManagedByKueue")
+        assert "no quota" in message(start, "Succeeded")
+    assert api.one(JOB)["spec"]["suspend"] is True
+    assert "patch TrainJob" not in api.writes()
+    api.edit(JOB, lambda job: job.update(status={"jobsStatus": [{"name": "node", "ready": 1}]}))
+    set_workload(api, conditions=[told("Admitted", "True", "Admitted")])
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Running"
+    assert "it is admitted" in message(start, "Succeeded")

@@ -1,0 +1,209 @@
+"""Step 1 on a backend that is not proven, and what a Start that fails in step 8 or 9 does to its backend."""
+
+from typing import Any
+
+import pytest
+
+from dispatch_operator.acts import DoubtBackend, ReadBackend
+from dispatch_operator.announce import announcements
+from dispatch_operator.errors import ApiError
+from support.backends import FakeBackends, unproven
+from support.builders import NAMESPACE, make_backend, make_runtime, make_start
+from support.fake_api import FakeApi, always, nth, refusal, unanswered
+from support.operator import FakeOperator, conditions, message
+
+Object = dict[str, Any]
+pytestmark = pytest.mark.looptime
+BACKEND, JOB, COPY = "DispatchBackend", "TrainJob", "TrainingRuntime"
+CONFLICT = refusal("patch", BACKEND, 409, "Conflict", "changed")
+
+
+@pytest.fixture
+def api() -> FakeApi:
+    api = FakeApi()
+    for obj in (make_runtime(), make_backend(), make_start()):
+        api.put(obj)
+    return api
+
+
+@pytest.fixture
+def operator(api: FakeApi) -> FakeOperator:
+    return FakeOperator(api)
+
+
+def gates(api: FakeApi, **reasons: str) -> None:
+    def change(backend: Object) -> None:
+        for gate in backend["status"]["gates"]:
+            if reason := reasons.get(gate["name"].replace("-", "_")):
+                gate |= {"proven": False, "reason": reason}
+
+    api.edit(BACKEND, change)
+
+
+async def test_a_start_waits_for_the_first_verdict(api: FakeApi, operator: FakeOperator) -> None:
+    api.edit(BACKEND, lambda held: held.update(status={"observedGeneration": -1}))
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Pending"
+    assert conditions(start)["Started"] == ("Unknown", "WaitingForProbe")
+    assert conditions(start)["Ready"] == ("Unknown", "WaitingForProbe")
+    assert "has not been probed yet" in message(start, "Started")
+    assert api.writes() == ["patch DispatchStart status"]
+    told = {"type": "Ready", "status": "Unknown", "message": "still being probed"}
+    api.edit(BACKEND, lambda held: held["status"].update(conditions=[told]))
+    assert "still being probed" in message(await operator.settle(), "Started")
+    api.edit(BACKEND, lambda held: held.update(status=make_backend()["status"]))
+    assert (await operator.settle())["status"]["phase"] == "Gated"
+
+
+@pytest.mark.parametrize(("retry", "phase"), [("OnChange", "Pending"), ("Never", "Refused")])
+async def test_an_observe_only_backend_refuses_naming_each_gate(
+    api: FakeApi, operator: FakeOperator, retry: str, phase: str
+) -> None:
+    api.edit("DispatchStart", lambda held: held["spec"].update(retry=retry))
+    gates(api, start_gate="a pod came through", collected="nothing is collected")
+    start = await operator.settle()
+    assert (start["status"]["phase"], conditions(start)["RequestValid"]) == (phase, ("False", "ErrUnsupported"))
+    for text in ("start-gate is not proven: a pod came through", "collected is not proven: nothing is collected"):
+        assert text in message(start, "Started")
+    assert message(start, "Started").count("state: ") == 2
+    assert "fields-kept" not in message(start, "Started")
+    assert api.all(COPY) == api.all(JOB) == []
+    api.edit(BACKEND, lambda held: held.update(status=make_backend()["status"]))
+    assert (await operator.settle())["status"]["phase"] == ("Gated" if phase == "Pending" else "Refused")
+
+
+@pytest.mark.parametrize(("state", "want"), [("Closed", "ErrUnreachable"), ("ReadOnly", "ErrReadOnly")])
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_backend_that_takes_nothing_says_so_first(
+    api: FakeApi, operator: FakeOperator, state: str, want: str, known: bool
+) -> None:
+    gates(api, start_gate="a pod came through")
+    api.edit(BACKEND, lambda held: held["spec"].update(state=state))
+    if not known:
+        api.edit(BACKEND, lambda held: held.update(status={"observedGeneration": -1}))
+    start = await operator.settle()
+    assert conditions(start)["Started"] == ("False", want)
+    assert "start-gate" not in message(start, "Started")
+
+
+async def test_a_refusal_rests_on_a_live_read(api: FakeApi, operator: FakeOperator) -> None:
+    gates(api, start_gate="a pod came through")
+    operator.watch()
+    api.edit(BACKEND, lambda held: held.update(status=make_backend()["status"]))
+    await operator.look(stale=True)
+    assert operator.start()["status"]["phase"] == "Gated"
+
+
+def injects(api: FakeApi) -> None:
+    def admit(request: Any, body: Object) -> Object:
+        if request.kind == JOB:
+            body["spec"]["trainer"]["env"].append({"name": "INJECTED", "value": "1"})
+        return body
+
+    api.admit = admit
+
+
+async def test_a_start_that_is_stored_changed_makes_its_backend_observe_only(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    injects(api)
+    api.edit(BACKEND, lambda held: held["status"].update(proof={"operatorVersion": "1.0.0"}))
+    await operator.look()
+    status = api.one(BACKEND)["status"]
+    assert unproven(status).keys() == {"fields-kept"}
+    assert "DispatchStart llama-s1 failed: " in unproven(status)["fields-kept"]
+    assert "INJECTED" in unproven(status)["fields-kept"]
+    assert "proof" not in status
+    assert {entry["type"]: entry["status"] for entry in status["conditions"]} == {
+        "Ready": "False",
+        "Reconciling": "True",
+    }
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Refused"
+    # Once, before the refusal was recorded, and never again.
+    writes = api.writes()
+    assert writes.count("patch DispatchBackend status") == 1
+    assert writes.index("patch DispatchBackend status") < writes.index("patch DispatchStart status")
+    (event,) = [event for pair in operator.announced for event in announcements(*pair) if pair[1]["kind"] == BACKEND]
+    assert (event.type, event.reason) == ("Warning", "ObserveOnly")
+    # The next one is refused before anything is created.
+    api.put(make_start("second", submission=2))
+    await operator.look("second")
+    assert conditions(operator.start("second"))["Started"] == ("False", "ErrUnsupported")
+
+
+async def test_two_starts_that_fail_doubt_once(api: FakeApi, operator: FakeOperator) -> None:
+    injects(api)
+    api.put(make_start("second", submission=2))
+    operator.watch()
+    stale = operator.cache
+    await operator.look(stale=True)
+    operator.cache = stale
+    await operator.look("second", stale=True)
+    assert operator.start("second")["status"]["phase"] == "Stopping"
+    assert api.writes().count("patch DispatchBackend status") == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "fault", "want"),
+    [
+        ("an unanswered write", nth(1, "patch", BACKEND, unanswered("patch", BACKEND)), False),
+        ("a denied write", always("patch", BACKEND, refusal("patch", BACKEND, 403, "Forbidden", "no")), False),
+        ("an unanswered read", always("get", BACKEND, unanswered("get", BACKEND)), False),
+        ("a write that meets another", nth(1, "patch", BACKEND, CONFLICT), True),
+    ],
+)
+async def test_a_doubt_that_can_not_be_written_keeps_no_refusal_back(
+    api: FakeApi, operator: FakeOperator, what: str, fault: Any, want: bool
+) -> None:
+    injects(api)
+    api.before = fault
+    await operator.look()
+    assert operator.start()["status"]["phase"] == "Stopping", what
+    assert bool(unproven(api.one(BACKEND)["status"])) is want
+
+
+async def test_a_backend_that_is_gone_is_not_doubted(api: FakeApi, operator: FakeOperator) -> None:
+    injects(api)
+
+    def fault(request: Any) -> ApiError | None:
+        if (request.verb, request.kind) == ("create", JOB):
+            api.remove(BACKEND, NAMESPACE, "default")
+        return None
+
+    api.before = fault
+    await operator.look()
+    assert operator.start()["status"]["phase"] == "Stopping"
+    assert "patch DispatchBackend status" not in api.writes()
+
+
+@pytest.mark.parametrize("verb", ["get", "patch"])
+async def test_what_is_only_transient_doubts_nothing(api: FakeApi, operator: FakeOperator, verb: str) -> None:
+    api.before = nth(1, verb, JOB if verb == "get" else COPY, unanswered())
+    await operator.look()
+    assert "patch DispatchBackend status" not in api.writes()
+
+
+async def test_a_doubted_backend_is_probed_at_once() -> None:
+    api = FakeApi(collects=True)
+    for obj in (make_runtime(), make_backend(), make_start()):
+        api.put(obj)
+    from support.openapi import served
+
+    api.documents = served()
+    probing = FakeBackends(api)
+    await probing.look()
+    injects(api)
+    await FakeOperator(api).look()
+    assert unproven(probing.status()).keys() == {"fields-kept"}
+    await probing.look()
+    assert "INJECTED" in unproven(probing.status())["fields-kept"]
+    assert "llama-s1" not in unproven(probing.status())["fields-kept"]
+    api.admit = lambda _request, body: body
+    probing.ahead = 1.1
+    await probing.look()
+    assert unproven(probing.status()) == {}
+
+
+def test_acts_name_what_they_do() -> None:
+    assert DoubtBackend({}, "default", "u", "1").name == ReadBackend("default").name

@@ -1,0 +1,522 @@
+"""The preflight probe over a fake API, in virtual time: what each gate's proof takes, and when it is made again."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dispatch_operator.errors import ApiError
+from support.backends import FakeBackends, left, make_api, unproven
+from support.builders import NAMESPACE, make_runtime
+from support.fake_api import FakeApi, always, nth, refusal, unanswered
+from support.openapi import without
+
+Object = dict[str, Any]
+pytestmark = pytest.mark.looptime
+COPY, JOB, BACKEND = "TrainingRuntime", "TrainJob", "DispatchBackend"
+TRAINER = "trainer.kubeflow.org/v1alpha1"
+ALL = ("fields-kept", "start-gate", "collected")
+DAY = 86_400.0
+
+
+@pytest.fixture
+def api() -> FakeApi:
+    return make_api()
+
+
+def conditions(status: Object) -> dict[str, tuple[str, str]]:
+    return {entry["type"]: (entry["status"], entry["reason"]) for entry in status["conditions"]}
+
+
+def message(status: Object, kind: str) -> str:
+    return str(next(entry["message"] for entry in status["conditions"] if entry["type"] == kind))
+
+
+async def test_a_new_backend_is_proven_and_nothing_is_left(api: FakeApi) -> None:
+    operator = FakeBackends(api)
+    settled = await operator.look()
+    status = operator.status()
+    assert [gate["name"] for gate in status["gates"]] == list(ALL)
+    assert all(gate["proven"] and gate["lastProbeTime"] == "2026-01-01T00:00:03Z" for gate in status["gates"])
+    assert conditions(status) == {"Ready": ("True", "Proven")}
+    assert status["observedGeneration"] == 1
+    runtime = api.one("ClusterTrainingRuntime")["metadata"]
+    assert status["proof"]["operatorVersion"] == "1.0.0"
+    assert status["proof"]["backendGeneration"] == 1
+    assert status["proof"]["runtime"] == {
+        "kind": "ClusterTrainingRuntime",
+        "name": runtime["name"],
+        "uid": runtime["uid"],
+        "generation": 1,
+    }
+    assert [entry["api"] for entry in status["proof"]["served"]] == ["jobset.x-k8s.io/v1alpha2", TRAINER]
+    assert left(api) == []
+    assert not settled.again
+    assert settled.wake_after == pytest.approx(60)
+
+
+async def test_the_probe_is_a_start_that_can_run_nowhere(api: FakeApi) -> None:
+    made: dict[str, Object] = {}
+
+    def keep(request: Any, body: Object) -> Object:
+        made[request.kind] = body
+        return body
+
+    api.admit = keep
+    await FakeBackends(api).look()
+    job, copy, backend = made[JOB], made[COPY], api.one(BACKEND)["metadata"]
+    for obj in (job, copy):
+        labels, annotations = obj["metadata"]["labels"], obj["metadata"]["annotations"]
+        assert labels["dispatch.phpboyscout.uk/probe"] == "true"
+        assert labels["dispatch.phpboyscout.uk/submission"] == "1"
+        assert annotations["dispatch.phpboyscout.uk/start"] == "default"
+        assert annotations["dispatch.phpboyscout.uk/start-uid"] == backend["uid"]
+        assert annotations["dispatch.phpboyscout.uk/comment"].endswith(" g=0 n=1 a=1")
+    (owner,) = job["metadata"]["ownerReferences"]
+    assert owner == {
+        "apiVersion": "dispatch.phpboyscout.uk/v1alpha1",
+        "kind": BACKEND,
+        "name": "default",
+        "uid": backend["uid"],
+        "controller": True,
+    }
+    assert job["spec"]["trainer"]["image"] == "dispatch.invalid/never:probe"
+    assert job["spec"]["trainer"]["command"][4:] == ["true"]
+    assert job["spec"]["trainer"]["numNodes"] == 1
+    assert job["spec"]["suspend"] is True
+    (patch,) = job["spec"]["runtimePatches"]
+    for one in patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]:
+        assert one["template"]["spec"]["template"]["spec"]["nodeSelector"] == {"dispatch.phpboyscout.uk/probe": "never"}
+
+
+async def test_each_probe_has_a_job_id_of_its_own(api: FakeApi) -> None:
+    names = set()
+
+    def keep(request: Any, body: Object) -> Object:
+        names.add(body["metadata"]["name"])
+        return body
+
+    api.admit = keep
+    operator = FakeBackends(api)
+    await operator.look()
+    operator.ahead = DAY + 1
+    await operator.look()
+    assert len(names) == 2
+
+
+async def test_a_look_at_a_proven_backend_makes_no_write_and_a_restart_no_probe(api: FakeApi) -> None:
+    operator = FakeBackends(api)
+    await operator.look()
+    api.requests.clear()
+    await operator.look()
+    assert api.requests == []
+    await FakeBackends(api).look()
+    assert [str(request) for request in api.requests] == ["get Served"]
+
+
+def touch_runtime(api: FakeApi) -> None:
+    api.edit("ClusterTrainingRuntime", lambda held: held["spec"]["mlPolicy"].update(numNodes=2))
+
+
+def replace_runtime(api: FakeApi) -> None:
+    api.remove("ClusterTrainingRuntime", "", "torch-dispatch")
+    api.put(make_runtime())
+
+
+def serve_other(api: FakeApi) -> None:
+    api.documents[TRAINER]["info"] = {"version": "another"}
+
+
+@pytest.mark.parametrize(
+    ("what", "change", "why"),
+    [
+        (
+            "the backend's spec",
+            lambda api: api.edit(BACKEND, lambda held: held["spec"].update(gpuResource="amd.com/gpu")),
+            "the backend's spec changed",
+        ),
+        ("the runtime's spec", touch_runtime, "the probe runtime changed"),
+        ("the runtime", replace_runtime, "the probe runtime changed"),
+    ],
+)
+async def test_what_the_proof_rests_on_is_proven_again_at_once_when_it_changes(
+    api: FakeApi, what: str, change: Callable[[FakeApi], None], why: str
+) -> None:
+    operator = FakeBackends(api)
+    await operator.look()
+    change(api)
+    seen: list[str] = []
+    api.watches.append(
+        lambda kind, obj, _gone: (
+            seen.extend(
+                entry["message"]
+                for entry in obj["status"]["conditions"]
+                if kind == BACKEND and entry["type"] != "Ready"
+            )
+            if kind == BACKEND
+            else None
+        )
+    )
+    await operator.look()
+    assert seen == [f"the gates are being probed: {why}"], what
+    assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
+    assert operator.status()["observedGeneration"] == api.one(BACKEND)["metadata"]["generation"]
+    assert left(api) == []
+    api.requests.clear()
+    await operator.look()
+    assert api.writes() == []
+
+
+@pytest.mark.parametrize(
+    ("ahead", "change", "want"), [(DAY - 60, None, False), (DAY + 4, None, True), (61, serve_other, True)]
+)
+async def test_a_day_or_another_served_crd_asks_for_a_new_proof(
+    api: FakeApi, ahead: float, change: Callable[[FakeApi], None] | None, want: bool
+) -> None:
+    operator = FakeBackends(api)
+    await operator.look()
+    if change:
+        change(api)
+    api.requests.clear()
+    operator.ahead = ahead
+    await operator.look()
+    assert bool(api.writes()) is want
+
+
+async def test_another_version_of_the_operator_proves_again(api: FakeApi) -> None:
+    await FakeBackends(api).look()
+    api.requests.clear()
+    other = FakeBackends(api, version="1.0.1")
+    await other.look()
+    assert "create TrainJob" in api.writes()
+    assert other.status()["proof"]["operatorVersion"] == "1.0.1"
+
+
+async def test_the_old_verdict_stands_while_it_is_made_again(api: FakeApi) -> None:
+    operator = FakeBackends(api)
+    await operator.look()
+    held: list[Object] = []
+
+    def keep(request: Any, body: Object) -> Object:
+        held.append(operator.status())
+        return body
+
+    api.admit = keep
+    operator.ahead = DAY + 4
+    await operator.look()
+    assert [conditions(status) for status in held] == [
+        {"Ready": ("True", "Proven"), "Reconciling": ("True", "Probing")}
+    ] * 2
+    assert all(unproven(status) == {} for status in held)
+
+
+def breaks_rules(api: FakeApi) -> None:
+    def change(runtime: Object) -> None:
+        job = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
+        job |= {"backoffLimit": 3, "ttlSecondsAfterFinished": 1}
+
+    api.edit("ClusterTrainingRuntime", change)
+
+
+def prunes(field: str) -> Callable[[FakeApi], None]:
+    def change(api: FakeApi) -> None:
+        def admit(request: Any, body: Object) -> Object:
+            if request.kind == JOB:
+                del body["spec"][field]
+            return body
+
+        api.admit = admit
+
+    return change
+
+
+def deny(verb: str, kind: str, status: int = 422, text: str = "no such thing") -> Callable[[FakeApi], None]:
+    return lambda api: setattr(api, "before", always(verb, kind, refusal(verb, kind, status, "Invalid", text)))
+
+
+def opens_by_itself(api: FakeApi) -> None:
+    def watch(kind: str, obj: Object, gone: bool) -> None:
+        if kind == COPY and obj["metadata"].get("ownerReferences") and not gone:
+            api.watches.remove(watch)
+            # Right after it was read back.
+            api.after = lambda request: _resume(api) if str(request) == "list Pod" else None
+
+    api.watches.append(watch)
+
+
+def _resume(api: FakeApi) -> None:
+    api.edit(JOB, lambda job: job["spec"].update(suspend=False))
+
+
+def makes_pods(api: FakeApi) -> None:
+    def admit(request: Any, body: Object) -> Object:
+        if request.kind == JOB:
+            labels = {key: body["metadata"]["labels"][key] for key in body["metadata"]["labels"]}
+            meta = {"name": "a-pod", "namespace": NAMESPACE, "labels": labels}
+            api.put({"kind": "Pod", "metadata": meta})
+        return body
+
+    api.admit = admit
+
+
+@pytest.mark.parametrize(
+    ("what", "break_it", "want"),
+    [
+        (
+            "a runtime that breaks rules",
+            breaks_rules,
+            {"fields-kept": ["no-pod-retry", "no-ttl"], "start-gate": ["not probed"], "collected": ["not probed"]},
+        ),
+        (
+            "a runtime that does not exist",
+            lambda api: api.remove("ClusterTrainingRuntime", "", "torch-dispatch"),
+            {"fields-kept": ["does not exist"], "start-gate": ["not probed"], "collected": ["not probed"]},
+        ),
+        (
+            "a pruned patch",
+            prunes("runtimePatches"),
+            {"fields-kept": ["spec.runtimePatches"], "start-gate": ["not probed"]},
+        ),
+        ("a pruned gate", prunes("suspend"), {"fields-kept": ["spec.suspend"], "start-gate": ["not probed"]}),
+        (
+            "a copy that is denied",
+            deny("create", COPY),
+            {"fields-kept": ["no such thing"], "start-gate": ["not probed"], "collected": ["not probed"]},
+        ),
+        (
+            "a TrainJob that is denied",
+            deny("create", JOB),
+            {"fields-kept": ["no such thing"], "start-gate": ["not probed"], "collected": ["not probed"]},
+        ),
+        (
+            "an owner that is denied",
+            deny("patch", COPY),
+            {"fields-kept": ["no such thing"], "start-gate": ["not probed"], "collected": ["not probed"]},
+        ),
+        ("a job that resumes by itself", opens_by_itself, {"start-gate": ["was resumed behind its closed gate"]}),
+        ("a pod behind the gate", makes_pods, {"start-gate": ["pod a-pod exists"]}),
+        (
+            "no garbage collector",
+            lambda api: setattr(api, "collects", False),
+            {"collected": ["still there 30s after", "garbage collector"]},
+        ),
+        (
+            "a field that is not served",
+            lambda api: api.documents.update({TRAINER: without(api.documents[TRAINER], JOB, "spec.runtimePatches")}),
+            {
+                "fields-kept": ["TrainJob of trainer.kubeflow.org/v1alpha1 lacks the field spec.runtimePatches"],
+                "start-gate": ["not probed"],
+                "collected": ["not probed"],
+            },
+        ),
+        (
+            "an API that is not served",
+            lambda api: api.documents.pop("jobset.x-k8s.io/v1alpha2"),
+            {"fields-kept": ["jobset.x-k8s.io/v1alpha2 is not served"], "start-gate": [""], "collected": [""]},
+        ),
+    ],
+)
+async def test_what_fails_leaves_its_gate_unproven_with_the_reason(
+    api: FakeApi, what: str, break_it: Callable[[FakeApi], None], want: dict[str, list[str]]
+) -> None:
+    break_it(api)
+    operator = FakeBackends(api)
+    settled = await operator.look()
+    found = unproven(operator.status())
+    assert found.keys() == want.keys(), what
+    for gate, texts in want.items():
+        assert all(text in found[gate] for text in texts), found
+    assert conditions(operator.status()) == {"Ready": ("False", "ObserveOnly"), "Reconciling": ("True", "ObserveOnly")}
+    assert all(f"{gate} is not proven" in message(operator.status(), "Ready") for gate in want)
+    assert operator.status()["proof"]
+    assert left(api) == [], what
+    assert settled.wake_after is not None
+    assert 1.0 <= settled.wake_after <= 60.0
+
+
+async def test_nothing_is_created_where_a_field_is_not_served(api: FakeApi) -> None:
+    api.documents[TRAINER] = without(api.documents[TRAINER], JOB, "spec.activeDeadlineSeconds")
+    await FakeBackends(api).look()
+    assert set(api.writes()) == {"patch DispatchBackend status"}
+
+
+async def test_a_probe_that_failed_is_tried_again_with_backoff_whatever_wakes_it(api: FakeApi) -> None:
+    breaks_rules(api)
+    operator = FakeBackends(api)
+    waits = []
+    for _ in range(8):
+        api.requests.clear()
+        settled = await operator.look()
+        assert settled.wake_after
+        waits.append(settled.wake_after)
+        # Its own writes wake it too.
+        api.requests.clear()
+        assert (await operator.look()).wake_after == pytest.approx(settled.wake_after)
+        assert api.requests == []
+        operator.ahead += settled.wake_after
+    assert waits[0] == 1.0
+    assert 30 <= waits[-1] <= 60
+
+
+async def test_a_failed_probe_waits_for_nothing_once_its_ground_has_changed(api: FakeApi) -> None:
+    breaks_rules(api)
+    operator = FakeBackends(api)
+    await operator.look()
+    api.edit("ClusterTrainingRuntime", lambda held: held.update(spec=make_runtime()["spec"]))
+    await operator.look()
+    assert unproven(operator.status()) == {}
+
+
+async def test_a_restart_after_a_failed_probe_makes_none_for_a_minute(api: FakeApi) -> None:
+    breaks_rules(api)
+    await FakeBackends(api).look()
+    api.requests.clear()
+    restarted = FakeBackends(api)
+    assert (await restarted.look()).wake_after == pytest.approx(60)
+    assert api.writes() == []
+    restarted.ahead = 61
+    await restarted.look()
+    assert api.writes()
+
+
+@pytest.mark.parametrize(
+    ("what", "fault"),
+    [
+        ("a create of the copy", lambda: nth(1, "create", COPY, unanswered("create", COPY))),
+        ("a create of the TrainJob", lambda: nth(1, "create", JOB, unanswered())),
+        ("a slow server", lambda: nth(1, "create", JOB, refusal("create", JOB, 429, "TooManyRequests", "later"))),
+        ("the owner", lambda: nth(1, "patch", COPY, unanswered("patch", COPY))),
+        ("the read-back", lambda: nth(1, "get", JOB, unanswered("get", JOB))),
+        ("the pods", lambda: nth(1, "list", "Pod", unanswered("list", "Pod"))),
+        ("the delete", lambda: nth(1, "delete", JOB, unanswered("delete", JOB))),
+        ("the copy's end", lambda: nth(1, "get", COPY, unanswered("get", COPY))),
+        ("the runtime", lambda: nth(1, "get", "ClusterTrainingRuntime", unanswered("get", "x"))),
+        ("a list", lambda: nth(1, "list", JOB, unanswered("list", JOB))),
+        ("the last list", lambda: nth(2, "list", JOB, unanswered("list", JOB))),
+        ("the schemas", lambda: nth(1, "get", "Schemas", unanswered("get", "schemas"))),
+        ("what is served", lambda: nth(1, "get", "Served", unanswered("get", "served"))),
+        ("what is served now", lambda: nth(2, "get", "Served", unanswered("get", "served"))),
+    ],
+)
+@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize("known", [False, True])
+async def test_what_goes_unanswered_is_no_verdict_and_the_old_one_stands(
+    api: FakeApi, what: str, fault: Any, where: str, known: bool
+) -> None:
+    operator = FakeBackends(api)
+    if known:
+        await operator.look()
+        operator.ahead = DAY + 4
+        # The schemas are remembered; anything about them changes, so that they are read again.
+        api.documents[TRAINER]["info"] = {"version": "another"}
+    setattr(api, where, fault())
+    settled = await operator.look()
+    status = operator.status()
+    if where == "after" and "create" in what:
+        # It was carried out, and found by a live read.
+        assert (conditions(status), left(api)) == ({"Ready": ("True", "Proven")}, [])
+        return
+    assert unproven(status) == {} if known else "gates" not in status, what
+    assert conditions(status)["Ready"] == (("True", "Proven") if known else ("Unknown", "Probing"))
+    if not (known and "served" in what):
+        assert conditions(status)["Reconciling"] == ("True", "Probing")
+        assert "came to no verdict" in message(status, "Reconciling")
+    assert settled.again or settled.wake_after
+    operator.ahead += settled.wake_after or 0
+    await operator.look()
+    assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
+    assert left(api) == []
+
+
+@pytest.mark.parametrize("state", ["Closed", "ReadOnly"])
+async def test_a_backend_that_takes_no_starts_is_not_probed(state: str) -> None:
+    api = make_api(state=state)
+    operator = FakeBackends(api)
+    await operator.look()
+    assert conditions(operator.status()) == {"Ready": ("Unknown", state)}
+    assert "gates" not in operator.status()
+    assert set(api.writes()) == {"patch DispatchBackend status"}
+    api.edit(BACKEND, lambda held: held["spec"].update(state="Open"))
+    await operator.look()
+    assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
+    api.edit(BACKEND, lambda held: held["spec"].update(state=state))
+    api.requests.clear()
+    await operator.look()
+    assert api.writes() == ["patch DispatchBackend status"]
+    assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
+    assert operator.status()["observedGeneration"] == 3
+
+
+async def test_a_result_is_only_written_for_the_generation_that_was_probed(api: FakeApi) -> None:
+    operator = FakeBackends(api)
+    change = nth(1, "list", "Pod", unanswered())
+
+    def fault(request: Any) -> ApiError | None:
+        if change(request):
+            api.edit(BACKEND, lambda held: held["spec"].update(gpuResource="amd.com/gpu"))
+        return None
+
+    api.before = fault
+    settled = await operator.look()
+    assert "gates" not in operator.status()
+    assert settled.wake_after == 1.0
+    await operator.look()
+    assert operator.status()["proof"]["backendGeneration"] == 2
+
+
+async def test_a_label_that_is_changed_meanwhile_changes_nothing(api: FakeApi) -> None:
+    operator = FakeBackends(api)
+    change = nth(1, "list", "Pod", unanswered())
+
+    def fault(request: Any) -> ApiError | None:
+        if change(request):
+            api.edit(BACKEND, lambda held: held["metadata"].update(labels={"a": "b"}))
+        return None
+
+    api.before = fault
+    await operator.look()
+    assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
+
+
+async def test_a_backend_that_goes_away_while_it_is_probed_is_let_go(api: FakeApi) -> None:
+    operator = FakeBackends(api)
+    change = nth(1, "list", "Pod", unanswered())
+
+    def fault(request: Any) -> ApiError | None:
+        if change(request):
+            api.remove(BACKEND, NAMESPACE, "default")
+        return None
+
+    api.before = fault
+    await operator.look()
+    assert left(api) == []
+    await operator.look()
+    assert api.all(BACKEND) == []
+
+
+REQUESTS = 23
+"""Of one probe, from the read of what is served to its verdict."""
+
+
+async def test_a_probe_makes_so_many_requests(api: FakeApi) -> None:
+    await FakeBackends(api).look()
+    assert len(api.requests) == REQUESTS
+
+
+@pytest.mark.parametrize("number", range(1, REQUESTS + 1))
+@pytest.mark.parametrize("where", ["before", "after"])
+async def test_a_crash_at_any_request_leaves_nothing_once_it_runs_again(api: FakeApi, number: int, where: str) -> None:
+    counter = iter(range(1, 1_000))
+
+    def crash(_request: Any) -> None:
+        if next(counter) >= number:
+            raise SystemExit
+
+    setattr(api, where, crash)
+    with pytest.raises(SystemExit):
+        await FakeBackends(api).look()
+    setattr(api, where, lambda _request: None)
+    restarted = FakeBackends(api)
+    await restarted.look()
+    assert conditions(restarted.status()) == {"Ready": ("True", "Proven")}
+    assert left(api) == []

@@ -1,0 +1,80 @@
+"""The operator's looks at backends over a fake API whose watch is at once, in virtual time."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from dispatch_operator.acts import Settled
+from dispatch_operator.cache import Cache, Key
+from dispatch_operator.preflight import Backends
+from support.builders import NAMESPACE, make_backend, make_runtime
+from support.fake_api import FakeApi
+from support.openapi import served
+from support.operator import NOW
+
+Object = dict[str, Any]
+PROBED = ("TrainJob", "TrainingRuntime")
+
+
+def unprobed(**spec: Any) -> Object:
+    """Return a backend that no operator has looked at."""
+    return make_backend(**spec) | {"status": {"observedGeneration": -1}}
+
+
+def make_api(**spec: Any) -> FakeApi:
+    """Return an API with a new backend, where garbage collection runs and all is served that is needed."""
+    api = FakeApi(collects=True, documents=served())
+    api.put(make_runtime())
+    api.put(unprobed(**spec))
+    return api
+
+
+@dataclass
+class FakeBackends:
+    """One operator's part that probes; its clock is the event loop's, which looptime turns."""
+
+    api: FakeApi
+    version: str = "1.0.0"
+    cache: Cache = field(default_factory=Cache)
+    announced: list[tuple[Object, Object]] = field(default_factory=list)
+    ahead: float = 0.0
+    """Seconds by which the clock was set forward."""
+
+    def __post_init__(self) -> None:
+        """Begin with what there is, as a restarted operator does."""
+        for obj in list(self.api.objects.values()):
+            self.cache.put(obj["kind"], obj)
+        self.api.watches.append(self._watch)
+        self.backends = Backends(
+            self.api,  # type: ignore[arg-type]
+            self.cache,
+            lambda *pair: self.announced.append(pair),
+            self.now,
+            self.version,
+        )
+
+    def _watch(self, kind: str, obj: Object, gone: bool) -> None:
+        (self.cache.drop if gone else self.cache.put)(kind, obj)
+
+    def now(self) -> float:
+        """Return the time in seconds since the epoch."""
+        return NOW + self.ahead + asyncio.get_running_loop().time()
+
+    async def look(self, name: str = "default") -> Settled:
+        """Look once at a backend."""
+        return await self.backends.look(Key(NAMESPACE, name))
+
+    def status(self) -> Object:
+        """Return the backend's status."""
+        status: Object = self.api.one("DispatchBackend")["status"]
+        return status
+
+
+def unproven(status: Object) -> dict[str, str]:
+    """Return why each gate is not proven; empty when all are."""
+    return {gate["name"]: gate["reason"] for gate in status["gates"] if not gate["proven"]}
+
+
+def left(api: FakeApi) -> list[str]:
+    """Return what a probe has left."""
+    return [str(key) for key in api.objects if key[0] in PROBED]

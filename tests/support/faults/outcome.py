@@ -1,0 +1,86 @@
+"""How a world looks at the end, in the words of the contract."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dispatch_operator.ours import made_for
+from dispatch_operator.seen import at, condition
+from dispatch_operator.vocabulary import ErrorClass
+from support.builders import NAME
+from support.faults.fault import WRITES
+from support.faults.world import COPY, JOB, START, WORKLOAD, World, is_open
+
+Object = dict[str, Any]
+QUIET = 300.0
+"""Seconds before the end in which nothing may be written any more."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is left in the end."""
+
+    starts: tuple[object, ...]
+    jobs: tuple[object, ...]
+    copies: tuple[object, ...]
+    workloads: tuple[object, ...]
+    foreign: str
+
+
+def outcome(world: World) -> Outcome:
+    """Return what stands at the end, without what differs from run to run."""
+    ours = [obj for obj in world.all(JOB) if obj["metadata"]["name"] == NAME]
+    uids = {obj["metadata"]["uid"] for obj in ours}
+    return Outcome(
+        starts=tuple(_start(start, uids) for start in world.all(START)),
+        jobs=tuple((_is_ours(world, job), is_open(job), at(job, "spec", "suspend")) for job in ours),
+        copies=tuple(
+            (
+                _is_ours(world, copy),
+                tuple(owner["uid"] in uids for owner in at(copy, "metadata", "ownerReferences") or ()),
+            )
+            for copy in world.all(COPY)
+            if copy["metadata"]["name"] == NAME
+        ),
+        workloads=tuple(
+            (at(one, "spec", "active"), tuple(entry["state"] for entry in at(one, "status", "admissionChecks") or ()))
+            for one in world.all(WORKLOAD)
+        ),
+        foreign=repr([obj for obj in world.all(JOB) + world.all(COPY) if obj["metadata"]["name"] != NAME]),
+    )
+
+
+def _start(start: Object, jobs: set[str]) -> object:
+    held = tuple((entry["type"], entry["status"], entry["reason"]) for entry in at(start, "status", "conditions") or ())
+    return at(start, "status", "phase"), at(start, "status", "reference", "uid") in jobs, held
+
+
+def _is_ours(world: World, obj: Object) -> bool:
+    return any(made_for(obj, start) for start in world.all(START))
+
+
+def wrong_with(world: World, want: Outcome | ErrorClass, until: float) -> list[str]:
+    """Say what is not as it must be at the end.
+
+    Args:
+        world: The world.
+        want: How it ends when all goes well, or the class of the refusal that leaves nothing behind.
+        until: When it ended.
+    """
+    found = [*dict.fromkeys(world.broken)]
+    found += [
+        f"it still writes at the end: {request}"
+        for when, request in world.asked
+        if request.verb in WRITES and when > until - QUIET
+    ][:1]
+    have = outcome(world)
+    if isinstance(want, Outcome):
+        return found if have == want else [*found, f"it ends as {have}, not as {want}"]
+    start = world.one(START)
+    told = (
+        at(start, "status", "phase"),
+        condition(start, "Started").get("status"),
+        condition(start, "Started").get("reason"),
+    )
+    if told != ("Refused", "False", want.value):
+        found.append(f"it ends as {told}, not as Refused with {want}")
+    return found if not (have.jobs or have.copies) else [*found, f"it leaves {have.jobs} and {have.copies} behind"]

@@ -1,0 +1,93 @@
+"""Playing one scenario with one thing going wrong."""
+
+import asyncio
+from dataclasses import dataclass
+
+from support.fake_api import Request
+from support.faults.fault import Fault, Lasts, durations, FAULTS
+from support.faults.outcome import Outcome, outcome, wrong_with
+from support.faults.running import live
+from support.faults.scenarios import Scenario
+from support.faults.verdict import refused_with
+from support.faults.world import Plan, World
+
+REST, REMAINS = 100.0, 900.0
+"""Virtual seconds between what humans do, and after the last of it."""
+
+
+async def play(scenario: Scenario, retry: str, plan: Plan) -> World:
+    """Run a scenario to its end, with what is planned from its last change on."""
+    world = scenario.world(retry)
+    if not scenario.changes:
+        world.plan = plan
+    world.happened()
+    life = asyncio.create_task(live(world, REST * len(scenario.changes) + REMAINS))
+    for number, change in enumerate(scenario.changes, 1):
+        await asyncio.sleep(REST)
+        if number == len(scenario.changes):
+            world.plan = plan
+        change(world)
+        world.happened()
+    await life
+    return world
+
+
+@dataclass
+class Tally:
+    """How many faults there were, and how many of them were survived."""
+
+    faults: int = 0
+    survived: int = 0
+
+
+@dataclass(frozen=True)
+class Clean:
+    """A scenario in which nothing goes wrong."""
+
+    requests: tuple[Request, ...]
+    end: Outcome
+
+
+async def clean(scenario: Scenario, retry: str) -> Clean:
+    """Play a scenario in which nothing goes wrong, and note its requests."""
+    world = await play(scenario, retry, Plan())
+    wrong = wrong_with(world, outcome(world), asyncio.get_running_loop().time())
+    assert not wrong, wrong
+    return Clean(tuple(request for _, request in world.asked)[-world.plan.count :], outcome(world))
+
+
+async def every_fault(scenario: Scenario, retry: str, tally: Tally) -> list[str]:
+    """Let every request of a scenario meet every fault, and say what is not as it must be."""
+    base = await clean(scenario, retry)
+    assert base.requests
+    wrong = []
+    for place, request in enumerate(base.requests):
+        for fault in FAULTS:
+            for lasts in durations(fault) if fault.can_meet(request) else ():
+                tally.faults += 1
+                found = await _survives(scenario, retry, base, place, fault, lasts)
+                tally.survived += not found
+                wrong += [f"{place} {request}: {fault}, {lasts.value}: {each}" for each in found]
+    return wrong
+
+
+async def _survives(  # noqa: PLR0913
+    scenario: Scenario, retry: str, base: Clean, place: int, fault: Fault, lasts: Lasts
+) -> list[str]:
+    refused = refused_with(base.requests, place, fault, lasts, retry) if scenario.starts else None
+    world = await play(scenario, retry, Plan(place, fault, lasts))
+    return wrong_with(world, refused or base.end, asyncio.get_running_loop().time())
+
+
+async def every_crash(scenario: Scenario, tally: Tally) -> list[str]:
+    """Let the operator die before and after every request of a scenario, and say what is not as it must be."""
+    base = await clean(scenario, "OnChange")
+    wrong = []
+    for place, request in enumerate(base.requests):
+        for when in ("before", "after"):
+            tally.faults += 1
+            world = await play(scenario, "OnChange", Plan(place, crash=when))
+            found = wrong_with(world, base.end, asyncio.get_running_loop().time())
+            tally.survived += not found
+            wrong += [f"crash {when} {place} {request}: {each}" for each in found]
+    return wrong

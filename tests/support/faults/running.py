@@ -1,0 +1,102 @@
+"""The operator as it runs, kopf aside: its cache, its looks and its work queues, fed by the world's watches."""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dispatch_operator.admission_check import AdmissionChecks
+from dispatch_operator.cache import Cache, Key
+from dispatch_operator.collect import Collector
+from dispatch_operator.departure import Departures
+from dispatch_operator.look import Looker
+from dispatch_operator.seen import at
+from dispatch_operator.tidy import Tidier
+from dispatch_operator.work_queue import WorkQueue
+from support.faults.world import World
+from support.operator import NOW
+
+Object = dict[str, Any]
+WATCHED = {
+    "DispatchBackend": {},
+    "ClusterTrainingRuntime": {},
+    "TrainingRuntime": {},
+    "TrainJob": {"app.kubernetes.io/managed-by": "dispatch-operator"},
+    "JobSet": {},
+    "Workload": {},
+    "AdmissionCheck": {},
+    "DispatchStart": {},
+}
+Route = tuple[WorkQueue[Key], Callable[[str, Object], Iterable[Key]]]
+
+
+def clock() -> float:
+    """Return the virtual time in seconds since the epoch."""
+    return NOW + asyncio.get_running_loop().time()
+
+
+@dataclass
+class RunningOperator:
+    """One cluster-wide operator over a world."""
+
+    world: World
+    cache: Cache = field(default_factory=Cache)
+    routes: tuple[Route, ...] = ()
+
+    def start(self) -> None:
+        """List everything, then watch and work."""
+        cluster: Any = self.world
+        cache = self.cache
+        tidier = Tidier(Departures(cluster, cache), Collector(cluster, cache))
+        checks = AdmissionChecks(cluster, cache, clock)
+        self.routes = (
+            (WorkQueue(Looker(cluster, cache, lambda *_: None, clock).look, side_by_side=20), cache.concerned),
+            (WorkQueue(tidier.look, side_by_side=20), cache.targets),
+            (WorkQueue(checks.look, side_by_side=20), cache.checked),
+        )
+        for (kind, _, _), obj in self.world.objects.items():
+            if _is_watched(kind, obj):
+                cache.put(kind, obj)
+        for (kind, _, _), obj in list(self.world.objects.items()):
+            self.told(kind, obj, deleted=False)
+        self.world.watchers.append(self)
+
+    def told(self, kind: str, obj: Object, *, deleted: bool) -> None:
+        """Take in an event of a watch, as `handlers` does."""
+        if not _is_watched(kind, obj):
+            return
+        if not deleted:
+            self.cache.put(kind, obj)
+        concerned = [(queue, set(whom(kind, obj))) for queue, whom in self.routes]
+        if deleted:
+            self.cache.drop(kind, obj)
+        for queue, keys in concerned:
+            for key in sorted(keys):
+                queue.add(key)
+
+    async def end(self) -> None:
+        """Die at once, whatever goes on."""
+        self.world.watchers.remove(self)
+        for queue, _ in self.routes:
+            await queue.close(patience=0)
+
+
+def _is_watched(kind: str, obj: Object) -> bool:
+    labels = at(obj, "metadata", "labels") or {}
+    return kind in WATCHED and WATCHED[kind].items() <= labels.items()
+
+
+async def live(world: World, seconds: float) -> None:
+    """Run the operator for some virtual time; when it dies as planned, another one takes its place."""
+    random.seed(1)
+    until = asyncio.get_running_loop().time() + seconds
+    operator = RunningOperator(world)
+    operator.start()
+    died = asyncio.create_task(world.crashed.wait())
+    await asyncio.wait({died}, timeout=seconds)
+    died.cancel()
+    await operator.end()
+    if world.crashed.is_set():
+        world.crashed.clear()
+        await live(world, until - asyncio.get_running_loop().time())

@@ -1,0 +1,212 @@
+"""What an operator is about when a fault meets it: each scenario is a world, and what humans do to it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
+from support.fake_api import Request
+from support.faults.fault import FAULTS
+from support.faults.world import COPY, JOB, START, World
+
+Object = dict[str, Any]
+Change = Callable[[World], None]
+CHECK = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "AdmissionCheck",
+    "metadata": {"name": "dispatch-start"},
+    "spec": {"controllerName": "dispatch.phpboyscout.uk/start"},
+    "status": {},
+}
+OF_START = "dispatch.phpboyscout.uk/start"
+FAULT = {fault.name: fault for fault in FAULTS}
+
+
+def _nothing(_world: World) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One world, and what is done to it after its operator has come to rest, once for each."""
+
+    name: str
+    kueue: bool = False
+    gate: str = "Closed"
+    before: Change = _nothing
+    """Changes the world before any operator runs."""
+    changes: tuple[Change, ...] = ()
+    """What humans do; the faults are those of what follows the last change."""
+    starts: bool = True
+    """Whether a Start is under way, whose requests section 9 gives their verdicts."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def world(self, retry: str) -> World:
+        """Return a new world of this scenario."""
+        world = World(kueue=self.kueue)
+        spec: Object = {"timeouts": {"workload": "10s"}}
+        if self.kueue:
+            spec["kueue"] = {"queue": "team-a", "admissionCheck": "dispatch-start"}
+            world.put(CHECK, **CHECK["status"])  # type: ignore[arg-type]
+            world.admit = _suspends
+        backend = make_backend(**spec)
+        for obj in (make_runtime(), backend, make_start(gate=self.gate, retry=retry), *_foreign()):
+            world.put(obj, **obj.pop("status", {}))
+        self.before(world)
+        return world
+
+
+def _suspends(request: Request, body: Object) -> Object:
+    return {**body, "spec": {**body["spec"], "suspend": True}} if request.kind == JOB else body
+
+
+def _foreign() -> tuple[Object, ...]:
+    """Return what is not the operator's to change, whatever happens."""
+    here = {"namespace": NAMESPACE, "name": "a-human's"}
+    return (
+        {"kind": JOB, "metadata": {**here}, "spec": {"suspend": False}, "status": {}},
+        {"kind": COPY, "metadata": {**here}, "spec": {}, "status": {}},
+    )
+
+
+def _gate(gate: str) -> Change:
+    return lambda world: world.edit(START, lambda start: start["spec"].update(gate=gate))
+
+
+def _backend(**spec: Any) -> Change:
+    return lambda world: world.edit("DispatchBackend", lambda backend: backend["spec"].update(spec))
+
+
+def _delete(kind: str, name: str) -> Change:
+    def change(world: World) -> None:
+        del world.objects[kind, NAMESPACE, name]
+
+    return change
+
+
+def _leftover(spec: Object | None) -> Change:
+    """Place a copy of a DispatchStart that is gone."""
+
+    def change(world: World) -> None:
+        meta = {
+            "name": NAME,
+            "namespace": NAMESPACE,
+            "labels": {"app.kubernetes.io/managed-by": "dispatch-operator"},
+            "annotations": {OF_START: "gone", f"{OF_START}-uid": "gone-uid"},
+        }
+        world.put({"kind": COPY, "metadata": meta, "spec": make_runtime()["spec"] if spec is None else spec})
+
+    return change
+
+
+def _left_alone(world: World) -> None:
+    _leftover(None)(world)
+    _delete(START, "llama-s1")(world)
+
+
+def _stored_changed(kind: str) -> Change:
+    def change(world: World) -> None:
+        admit = world.admit
+
+        def webhook(request: Request, body: Object) -> Object:
+            body = admit(request, body)
+            if request.kind != kind:
+                return body
+            return {**body, "spec": {**body["spec"], "managedBy": "x", "mlPolicy": {}}}
+
+        world.admit = webhook
+
+    return change
+
+
+def _first(verb: str, kind: str, fault: str) -> Change:
+    """Let the first request of a kind meet a fault, besides the one that is looked at."""
+
+    def change(world: World) -> None:
+        world.base = (verb, kind, FAULT[fault])
+
+    return change
+
+
+def _no_workload(world: World) -> None:
+    world.kueue = False
+    queue = {"kind": "LocalQueue", "metadata": {"name": "team-a", "namespace": NAMESPACE}}
+    world.put({**queue, "spec": {"clusterQueue": "all"}})
+    world.put({"kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": {}})
+
+
+def _ours(kind: str, change: Callable[[Object], None]) -> Change:
+    """Change the operator's TrainJob, or its copy."""
+    return lambda world: world.change(kind, NAME, change)
+
+
+def _fails(job: Object) -> None:
+    failed = {"type": "Failed", "status": "True", "reason": "NonZeroExitCode", "message": "it failed"}
+    job["status"] = {"conditions": [failed]}
+
+
+def _is_edited(copy: Object) -> None:
+    copy["spec"]["mlPolicy"] = {"numNodes": 2, "torch": {}}
+
+
+def _leaves_in_the_foreground(world: World) -> None:
+    """Delete the TrainJob in the foreground: it goes once its copy was there again."""
+    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"]}
+    world.change(JOB, NAME, lambda job: job["metadata"].update(gone))
+    world.objects.pop((COPY, NAMESPACE, NAME))
+
+    def collector(held: World) -> None:
+        if (COPY, NAMESPACE, NAME) in held.objects:
+            held.objects.pop((JOB, NAMESPACE, NAME), None)
+
+    world.reacts = collector
+
+
+def _turns_up_late(world: World) -> None:
+    """Let a create of a Start that is finally refused land after all."""
+    start = world.one(START)
+    signed = {OF_START: start["metadata"]["name"], f"{OF_START}-uid": start["metadata"]["uid"]}
+    labels = {
+        "app.kubernetes.io/managed-by": "dispatch-operator",
+        "dispatch.phpboyscout.uk/job-id": start["spec"]["request"]["job"],
+        "dispatch.phpboyscout.uk/submission": "1",
+    }
+    meta = {"name": NAME, "namespace": NAMESPACE, "labels": labels, "annotations": signed}
+    world.put({"kind": JOB, "metadata": meta, "spec": {"suspend": True}})
+    world.put({"kind": COPY, "metadata": meta, "spec": {}})
+
+
+SCENARIOS = (
+    Scenario("a plain Start"),
+    Scenario("a plain Start that opens at once", gate="Open"),
+    Scenario("a plain Start that takes over a leftover copy", before=_leftover(None)),
+    Scenario("a plain Start that finds another copy left over", before=_leftover({"mlPolicy": {}})),
+    Scenario(
+        "a plain Start whose create was carried out unanswered", before=_first("create", JOB, "no answer, carried out")
+    ),
+    Scenario("a Start in Kueue mode", kueue=True),
+    Scenario("a Start in Kueue mode that opens at once", kueue=True, gate="Open"),
+    Scenario("an opening in plain mode", changes=(_gate("Open"),), starts=False),
+    Scenario("a hold in plain mode", gate="Open", changes=(_gate("Held"),), starts=False),
+    Scenario("a release in plain mode", gate="Open", changes=(_gate("Held"), _gate("Open")), starts=False),
+    Scenario("an opening in Kueue mode", kueue=True, changes=(_gate("Open"),), starts=False),
+    Scenario("a hold in Kueue mode", kueue=True, gate="Open", changes=(_gate("Held"),), starts=False),
+    Scenario("a release in Kueue mode", kueue=True, gate="Open", changes=(_gate("Held"), _gate("Open")), starts=False),
+    Scenario("a refusal by the backend", before=_backend(state="ReadOnly"), starts=False),
+    Scenario("a refusal of a copy that was stored changed", before=_stored_changed(COPY), starts=False),
+    Scenario("a stop of a TrainJob that was stored changed", before=_stored_changed(JOB), starts=False),
+    Scenario("a stop in Kueue mode, without a Workload", kueue=True, before=_no_workload, starts=False),
+    Scenario(
+        "what turns up late after a refusal",
+        before=_stored_changed(COPY),
+        changes=(_turns_up_late,),
+        starts=False,
+    ),
+    Scenario("a copy that nobody needs", before=_left_alone, starts=False),
+    Scenario("a TrainJob that vanishes", changes=(_delete(JOB, NAME),), starts=False),
+    Scenario("a TrainJob that leaves in the foreground", changes=(_leaves_in_the_foreground,), starts=False),
+    Scenario("a job that fails", gate="Open", changes=(_ours(JOB, _fails),), starts=False),
+    Scenario("a copy that was changed behind the gate", changes=(_ours(COPY, _is_edited), _gate("Open")), starts=False),
+)

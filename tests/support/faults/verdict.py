@@ -1,0 +1,37 @@
+"""What must come of a fault: contract section 9, as one function of the request, the fault and the retry policy."""
+
+from collections.abc import Sequence
+
+from dispatch_operator.vocabulary import ErrorClass
+from support.fake_api import Request
+from support.faults.fault import WRITES, Fault, Lasts, Says
+from support.faults.world import COPY, JOB, START
+
+
+def refused_with(requests: Sequence[Request], place: int, fault: Fault, lasts: Lasts, retry: str) -> ErrorClass | None:
+    """Return the class of the final refusal that a fault makes of a Start; None when the Start ends as without it.
+
+    Args:
+        requests: Those of the Start when all goes well.
+        place: Which of them meets the fault.
+        fault: What happens to it.
+        lasts: How long.
+        retry: The policy of the DispatchStart.
+    """
+    request, before = requests[place], requests[:place]
+    has_train_job = any((one.verb, one.kind) == ("create", JOB) for one in before)
+    has_started = any(one.kind == START for one in before)
+    if request.kind == START or has_started or lasts is Lasts.OUTAGE:
+        # What is not recorded is looked at again; and what was recorded as Started is never refused.
+        return None
+    if request.verb in WRITES and request.kind in {COPY, JOB}:
+        if fault.carried_out:
+            return None
+        if request.verb != "create" and fault.name in {"404", "409 Conflict"}:
+            # A precondition that does not hold: it is looked at again.
+            return None
+        if fault.says is Says.NO and fault.name != "409 AlreadyExists":
+            return ErrorClass.REJECTED
+    # Nothing happened, or nobody knows, or what held the name is gone again: not the end, but for the impatient;
+    # and with a TrainJob, it never is (section 4, rule 2).
+    return ErrorClass.UNREACHABLE if retry == "Never" and not has_train_job else None

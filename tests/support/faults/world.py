@@ -1,0 +1,247 @@
+"""A cluster in memory whose requests fail as planned, and that notices at once what must never be."""
+
+import asyncio
+import copy
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from dispatch_operator.conditions import broken_invariants
+from dispatch_operator.seen import at, condition
+from support.fake_api import FakeApi, Request
+from support.faults.fault import WHILE, Fault, Lasts
+
+Object = dict[str, Any]
+T = TypeVar("T")
+GATE = "dispatch.phpboyscout.uk/start-gate"
+GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+START_UID = "dispatch.phpboyscout.uk/start-uid"
+WORKLOAD, JOB, COPY, START = "Workload", "TrainJob", "TrainingRuntime", "DispatchStart"
+
+
+class Watcher(Protocol):
+    """Somebody who is told of every change."""
+
+    def told(self, kind: str, obj: Object, *, deleted: bool) -> None:
+        """Take in an event of a watch."""
+
+
+@dataclass
+class Plan:
+    """What happens to which request, counted from 0 after the plan was made."""
+
+    place: int = -1
+    fault: Fault | None = None
+    lasts: Lasts = Lasts.ONCE
+    crash: str = ""
+    """`before` or `after` the request, when the operator dies there."""
+    count: int = 0
+    began: float | None = None
+    like: Request | None = None
+
+    def meets(self, request: Request, now: float) -> Fault | None:
+        """Return what happens to the next request, if anything does."""
+        place, self.count = self.count, self.count + 1
+        if place == self.place:
+            self.began, self.like = now, request
+        if self.fault is None or self.began is None or not self.fault.can_meet(request):
+            return None
+        if place == self.place:
+            return self.fault
+        if self.lasts is Lasts.ONCE or now >= self.began + WHILE:
+            return None
+        return self.fault if self.lasts is Lasts.OUTAGE or _alike(request, self.like) else None
+
+
+def _alike(one: Request, other: Request | None) -> bool:
+    return other is not None and (one.verb, one.kind, one.subresource) == (other.verb, other.kind, other.subresource)
+
+
+@dataclass
+class World(FakeApi):
+    """The API server, its garbage collector, Kueue when there is one, and the watches."""
+
+    plan: Plan = field(default_factory=Plan)
+    kueue: bool = False
+    watchers: list[Watcher] = field(default_factory=list)
+    asked: list[tuple[float, Request]] = field(default_factory=list)
+    """Every request, whatever became of it, with its time."""
+    crashed: asyncio.Event = field(default_factory=asyncio.Event)
+    broken: list[str] = field(default_factory=list)
+    """What was seen that must never be."""
+    base: tuple[str, str, Fault] | None = None
+    """A fault that the scenario is about: the first request of a verb and kind meets it, whatever else is planned."""
+    reacts: Callable[["World"], None] = lambda _world: None
+    """What the scenario's other controllers do after each request."""
+    _informed: dict[tuple[str, str, str], Object] = field(default_factory=dict)
+    _opened: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    async def get(self, kind: str, namespace: str | None, name: str, *, timeout: float) -> Object | None:
+        request = Request("get", str(kind), name)
+        return await self._meet(request, timeout, lambda: FakeApi.get(self, kind, namespace, name, timeout=timeout))
+
+    async def select(
+        self, kind: str, namespace: str, *, timeout: float, label_selector: str = "", field_selector: str = ""
+    ) -> tuple[Object, ...]:
+        def call() -> Awaitable[tuple[Object, ...]]:
+            return FakeApi.select(
+                self, kind, namespace, timeout=timeout, label_selector=label_selector, field_selector=field_selector
+            )
+
+        return await self._meet(Request("list", str(kind), ""), timeout, call)
+
+    async def create(self, kind: str, namespace: str, body: Object, *, timeout: float) -> Object:
+        request = Request("create", str(kind), body["metadata"]["name"])
+        return await self._meet(request, timeout, lambda: FakeApi.create(self, kind, namespace, body, timeout=timeout))
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, body: Object, *, timeout: float, subresource: str = ""
+    ) -> Object:
+        def call() -> Awaitable[Object]:
+            return FakeApi.patch(self, kind, namespace, name, body, timeout=timeout, subresource=subresource)
+
+        return await self._meet(Request("patch", str(kind), name, subresource), timeout, call)
+
+    async def delete(
+        self, kind: str, namespace: str, name: str, *, timeout: float, uid: str, resource_version: str | None = None
+    ) -> None:
+        def call() -> Awaitable[None]:
+            return FakeApi.delete(
+                self, kind, namespace, name, timeout=timeout, uid=uid, resource_version=resource_version
+            )
+
+        return await self._meet(Request("delete", str(kind), name), timeout, call)
+
+    async def apply_status(
+        self, kind: str, namespace: str | None, name: str, body: Object, *, timeout: float, field_manager: str
+    ) -> Object:
+        """Apply a status whose lists are maps, by `name` or `type`."""
+        assert field_manager
+
+        async def call() -> Object:
+            held = self._existing("apply", kind, namespace or "", name)
+            self._require("apply", kind, held, body["metadata"])
+            made = copy.deepcopy(held)
+            for part, entries in body["status"].items():
+                key = "type" if part == "conditions" else "name"
+                new = {entry[key]: entry for entry in entries}
+                old = {entry[key]: entry for entry in made.setdefault("status", {}).get(part, [])}
+                made["status"][part] = [*(old | new).values()]
+            if made != held:
+                self._store(made)
+            return made
+
+        return await self._meet(Request("apply", str(kind), name, "status"), timeout, call)
+
+    async def _meet(self, request: Request, timeout: float, call: Callable[[], Awaitable[T]]) -> T:
+        """Carry a request out, or not, as planned."""
+        loop = asyncio.get_running_loop()
+        place = self.plan.count
+        base = self._base(request)
+        fault = self.plan.meets(request, loop.time()) or base
+        self.asked.append((loop.time(), request))
+        await asyncio.sleep(timeout if fault and fault.slow and not fault.carried_out else 0)
+        await self._die_here(place, "before")
+        if fault and not fault.carried_out:
+            raise fault.error(request)
+        try:
+            answer = await call()
+        finally:
+            self.happened()
+        await self._die_here(place, "after")
+        if fault:
+            await asyncio.sleep(timeout if fault.slow else 0)
+            raise fault.error(request)
+        return answer
+
+    def _base(self, request: Request) -> Fault | None:
+        if self.base is None or self.base[:2] != (request.verb, request.kind):
+            return None
+        fault, self.base = self.base[2], None
+        return fault
+
+    async def _die_here(self, place: int, when: str) -> None:
+        if (place, when) == (self.plan.place, self.plan.crash):
+            self.crashed.set()
+        if self.crashed.is_set():
+            await asyncio.Future()
+
+    def change(self, kind: str, name: str, change: Callable[[Object], None]) -> None:
+        """Change an object as a human, or another controller, would."""
+        obj = next(
+            copy.deepcopy(obj) for (held, _, called), obj in self.objects.items() if (held, called) == (kind, name)
+        )
+        change(obj)
+        self._store(obj)
+
+    def happened(self) -> None:
+        """Let everybody else react to a change, check what must always hold, and tell the watchers."""
+        self.collect()
+        if self.kueue:
+            self._make_workloads()
+        self.reacts(self)
+        self.collect()
+        self._check()
+        for key, obj in list(self._informed.items()):
+            held = self.objects.get(key)
+            if held is None or held["metadata"]["uid"] != obj["metadata"]["uid"]:
+                del self._informed[key]
+                self._inform(key[0], obj, deleted=True)
+        for key, obj in list(self.objects.items()):
+            if self._informed.get(key) != obj:
+                self._informed[key] = copy.deepcopy(obj)
+                self._inform(key[0], obj, deleted=False)
+
+    def _inform(self, kind: str, obj: Object, *, deleted: bool) -> None:
+        for watcher in self.watchers:
+            watcher.told(kind, copy.deepcopy(obj), deleted=deleted)
+
+    def _make_workloads(self) -> None:
+        owned = {owner["uid"] for made in self.all(WORKLOAD) for owner in made["metadata"]["ownerReferences"]}
+        for job in self.all(JOB):
+            if job["metadata"]["uid"] not in owned and at(job, "spec", "suspend") is True:
+                self.put(make_workload(job), admissionChecks=[{"name": "dispatch-start", "state": "Pending"}])
+
+    def _check(self) -> None:
+        starts = {start["metadata"]["uid"]: start for start in self.all(START)}
+        for start in starts.values():
+            if at(start, "status", "phase"):
+                self.broken += broken_invariants(start["status"])
+        for job in self.all(JOB):
+            uid = at(job, "metadata", "annotations", START_UID)
+            if uid not in starts or not is_open(job):
+                continue
+            self._opened[uid].add(job["metadata"]["uid"])
+            if len(self._opened[uid]) > 1:
+                self.broken.append("two TrainJobs of one DispatchStart were opened")
+            start = starts[uid]
+            if condition(start, "Started").get("status") != "True" or (
+                at(start, "status", "reference", "uid") != job["metadata"]["uid"]
+            ):
+                self.broken.append("a gate was opened before Started was recorded with its TrainJob's UID")
+
+
+def is_open(job: Object) -> bool:
+    """Tell whether a TrainJob of dispatch is behind no gate of dispatch."""
+    gated = GATE in (at(job, "metadata", "annotations", GATED_BY) or "")
+    return not gated and (
+        at(job, "spec", "suspend") is not True or bool(at(job, "metadata", "labels", "kueue.x-k8s.io/queue-name"))
+    )
+
+
+def make_workload(job: Object) -> Object:
+    """Return the Workload that Kueue makes of a TrainJob."""
+    meta = job["metadata"]
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": WORKLOAD,
+        "metadata": {
+            "name": f"trainjob-{meta['name']}",
+            "namespace": meta["namespace"],
+            "labels": {"kueue.x-k8s.io/job-uid": meta["uid"]},
+            "annotations": {GATED_BY: at(meta, "annotations", GATED_BY) or ""},
+            "ownerReferences": [{"kind": JOB, "name": meta["name"], "uid": meta["uid"]}],
+        },
+        "spec": {"active": True},
+    }
