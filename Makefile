@@ -36,9 +36,9 @@ test: lint ## Run all checks and tests, on the real control plane too.
 comma := ,
 empty :=
 space := $(empty) $(empty)
-PURE_MODULES := acts after_refusal after_start announce conditions decide differences duration errors gate judge learn \
-	mirror ours outcome problems quantity quoting readback seen status times verdicts vocabulary \
-	checks/* models/* render/* steps/*
+PURE_MODULES := acts after_refusal after_start announce backend_status conditions decide differences doubt duration errors \
+	gate judge learn mirror ours outcome problems proof quantity quoting readback seen status times verdicts \
+	vocabulary checks/* models/* preflight/ulid preflight/virtual render/* steps/*
 PURE = $(subst $(space),$(comma),$(foreach module,$(PURE_MODULES),*/dispatch_operator/$(module).py))
 
 bench: $(VENV)/.installed ## Measure the operator against a bare client, as a ratio in one run.

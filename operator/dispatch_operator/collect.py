@@ -74,6 +74,8 @@ class Collector:
                 )
                 logger.info("%s/%s: collected a copy that was left without an owner", *key)
         except ApiError as error:
+            if error.not_found:
+                return Settled()
             logger.warning("%s/%s is left without an owner: %s", *key, error)
             return Settled(again=True, retry_after=error.retry_after)
         return Settled()

@@ -106,7 +106,7 @@ def _failed(seen: Seen, act: Act, error: ApiError) -> Seen:
         # A precondition that does not hold is no failure: what it was about is looked at again.
         return _forget(seen, act)
     seen = replace(seen, failures={**seen.failures, type(act): error})
-    return _forget(seen, act) if isinstance(act, CreateCopy | CreateTrainJob) else seen
+    return _forget(seen, act) if isinstance(act, CreateCopy | CreateTrainJob | OwnCopy) else seen
 
 
 def _forget(seen: Seen, act: Act) -> Seen:

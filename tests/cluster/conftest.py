@@ -17,18 +17,19 @@ from support.waiting import until
 Object = dict[str, Any]
 RELEASE_NAMESPACE = "dispatch-system"
 USER = f"system:serviceaccount:{RELEASE_NAMESPACE}:dispatch-operator"
+TIMEOUTS = {"hold": "100ms"}
+"""What a backend's probe costs each test."""
 _numbers = itertools.count(1)
 
 
 class Team:
     """A namespace with a backend, and what a person does in it."""
 
-    def __init__(self, cluster: Cluster, namespace: str) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, backend: Object | None = None) -> None:
         self.cluster = cluster
         self.namespace = namespace
         ensure_namespace(cluster, namespace)
-        backend = make_backend()
-        self.apply(backend)
+        self.apply(backend or make_backend(timeouts=TIMEOUTS))
 
     def apply(self, *objects: Object) -> None:
         """Create or update objects in this namespace."""
@@ -65,6 +66,11 @@ class Team:
         """Write spec.gate."""
         self.patch("dispatchstart", name, {"spec": {"gate": gate}})
 
+    def until_proven(self, account: Path) -> None:
+        """Let an operator prove the backend, and stop it: what follows begins with a proven one."""
+        with serving(account, "--namespace", self.namespace):
+            self.kubectl("wait", "dispatchbackend/default", "--for=condition=Ready", "--timeout=60s")
+
     def allow_leases(self) -> None:
         """Let the operator's account use Leases in this namespace, as the chart does in its own."""
         name = "leases"
@@ -86,6 +92,24 @@ class Team:
                 "subjects": [subject],
             },
         )
+
+    def until_probed(self, name: str = "default", *, proven: bool = True, seconds: float = 60.0) -> Object:
+        """Wait until a probe has come to a verdict on a backend as it is now, and return the backend."""
+        last: list[Object] = []
+
+        def reached() -> bool:
+            last[:] = [self.get("dispatchbackend", name)]
+            status, generation = last[0]["status"], last[0]["metadata"]["generation"]
+            gates = status.get("gates", [])
+            is_current = status.get("proof", {}).get("backendGeneration") == generation
+            return bool(gates) and is_current and all(gate["proven"] for gate in gates) is proven
+
+        what = f"DispatchBackend {name} is {'proven' if proven else 'observe-only'}"
+        try:
+            until(what, reached, seconds=seconds)
+        except TimeoutError as error:
+            raise AssertionError(f"{error}: {json.dumps(last[0]['status'], indent=1)}") from error
+        return last[0]
 
     def until_phase(self, name: str, *phases: str, seconds: float = 60.0) -> Object:
         """Wait until a DispatchStart is in one of the phases, and return it."""
@@ -128,4 +152,5 @@ def team(cluster: Cluster, account: Path) -> Team:
 def operator(team: Team, account: Path) -> Iterator[Service]:
     """An operator that serves the test's namespace."""
     with serving(account, "--namespace", team.namespace, "--verbose") as service:
+        team.until_probed()
         yield service

@@ -49,7 +49,11 @@ async def test_a_new_backend_is_proven_and_nothing_is_left(api: FakeApi) -> None
         "uid": runtime["uid"],
         "generation": 1,
     }
-    assert [entry["api"] for entry in status["proof"]["served"]] == ["jobset.x-k8s.io/v1alpha2", TRAINER]
+    assert [entry["api"] for entry in status["proof"]["served"]] == [
+        "jobset.x-k8s.io/v1alpha2",
+        "kueue.x-k8s.io/v1beta2",
+        TRAINER,
+    ]
     assert left(api) == []
     assert not settled.again
     assert settled.wake_after == pytest.approx(60)
@@ -92,7 +96,7 @@ async def test_the_probe_is_a_start_that_can_run_nowhere(api: FakeApi) -> None:
 async def test_each_probe_has_a_job_id_of_its_own(api: FakeApi) -> None:
     names = set()
 
-    def keep(request: Any, body: Object) -> Object:
+    def keep(_request: Any, body: Object) -> Object:
         names.add(body["metadata"]["name"])
         return body
 
@@ -197,7 +201,7 @@ async def test_the_old_verdict_stands_while_it_is_made_again(api: FakeApi) -> No
     await operator.look()
     held: list[Object] = []
 
-    def keep(request: Any, body: Object) -> Object:
+    def keep(_request: Any, body: Object) -> Object:
         held.append(operator.status())
         return body
 
@@ -334,6 +338,14 @@ async def test_what_fails_leaves_its_gate_unproven_with_the_reason(
     assert 1.0 <= settled.wake_after <= 60.0
 
 
+async def test_a_plain_backend_needs_no_kueue(api: FakeApi) -> None:
+    del api.documents["kueue.x-k8s.io/v1beta2"]
+    operator = FakeBackends(api)
+    await operator.look()
+    assert unproven(operator.status()) == {}
+    assert {"api": "kueue.x-k8s.io/v1beta2"} in operator.status()["proof"]["served"]
+
+
 async def test_nothing_is_created_where_a_field_is_not_served(api: FakeApi) -> None:
     api.documents[TRAINER] = without(api.documents[TRAINER], JOB, "spec.activeDeadlineSeconds")
     await FakeBackends(api).look()
@@ -412,7 +424,7 @@ async def test_what_goes_unanswered_is_no_verdict_and_the_old_one_stands(
     setattr(api, where, fault())
     settled = await operator.look()
     status = operator.status()
-    if where == "after" and "create" in what:
+    if where == "after" and ("create" in what or what == "the owner"):
         # It was carried out, and found by a live read.
         assert (conditions(status), left(api)) == ({"Ready": ("True", "Proven")}, [])
         return
@@ -494,7 +506,7 @@ async def test_a_backend_that_goes_away_while_it_is_probed_is_let_go(api: FakeAp
     assert api.all(BACKEND) == []
 
 
-REQUESTS = 23
+REQUESTS = 22
 """Of one probe, from the read of what is served to its verdict."""
 
 

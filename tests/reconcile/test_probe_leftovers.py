@@ -188,6 +188,47 @@ async def test_a_status_that_can_not_be_written_is_tried_again(api: FakeApi) -> 
     assert left(api) == []
 
 
+@pytest.mark.parametrize("kind", [COPY, JOB])
+async def test_what_is_gone_before_it_is_swept_is_no_failure(api: FakeApi, kind: str) -> None:
+    await crashed(api, "patch", COPY)
+    at = nth(1, "delete", kind, unanswered())
+
+    def fault(request: Any) -> None:
+        if at(request):
+            api.remove(kind, NAMESPACE, request.name)
+
+    api.before = fault
+    operator = FakeBackends(api)
+    await operator.look()
+    assert unproven(operator.status()) == {}
+    assert left(api) == []
+
+
+async def test_a_backend_that_was_proven_since_the_watch_told_of_it_is_not_probed(api: FakeApi) -> None:
+    late = FakeBackends(api)
+    api.watches.clear()
+    await FakeBackends(api).look()
+    api.requests.clear()
+    await late.look()
+    assert api.writes() == []
+
+
+async def test_a_watch_that_lags_behind_is_helped_by_live_reads(api: FakeApi) -> None:
+    operator = FakeBackends(api)
+    api.watches.clear()
+    api.collects = False
+
+    def fault(request: Any) -> None:
+        if str(request) == "get TrainingRuntime" and api.requests.count(request) > 1:
+            api.collects = True
+            api.collect()
+
+    api.before = fault
+    await operator.look()
+    assert unproven(operator.status()) == {}
+    assert operator.now() < 1_767_225_605
+
+
 async def test_a_budget_bounds_a_probe_that_somebody_undoes(api: FakeApi) -> None:
     api.before = always("patch", COPY, refusal("patch", COPY, 409, "Conflict", "changed"))
     operator = FakeBackends(api)

@@ -519,6 +519,18 @@ async def test_what_is_transient_in_steps_7_and_8_stops_nothing(
     assert (await operator.settle())["status"]["phase"] == "Gated"
 
 
+@pytest.mark.parametrize(
+    ("verb", "kind"), [("create", COPY), ("create", JOB), ("patch", COPY)], ids=["copy", "TrainJob", "owner"]
+)
+async def test_what_was_carried_out_and_yet_refused_goes_on(
+    api: FakeApi, operator: FakeOperator, verb: str, kind: str
+) -> None:
+    api.after = nth(1, verb, kind, refusal(verb, kind, 403, "Forbidden", "exceeded quota"))
+    await operator.look()
+    assert operator.start()["status"]["phase"] == "Gated"
+    assert len(api.all(JOB)) == len(api.all(COPY)) == 1
+
+
 async def test_an_owner_that_is_refused_stops_the_train_job(api: FakeApi, operator: FakeOperator) -> None:
     api.before = always("patch", COPY, refusal("patch", COPY, 422, "Invalid", "no owners here"))
     start = await operator.settle()

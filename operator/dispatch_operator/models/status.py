@@ -151,7 +151,7 @@ class Proof(Model):
     backend_generation: int = Field(description="The metadata.generation of the backend, which follows its spec.")
     runtime: ProbedRuntime = Field(description="The runtime that the probe was started on.")
     served: Items[ServedApi] = Field(
-        description="The APIs of Trainer, JobSet and, in Kueue mode, Kueue.",
+        description="The APIs of Trainer, JobSet and Kueue.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["api"]},
     )
 

@@ -11,13 +11,13 @@ from dispatch_operator.acts import Settled
 from dispatch_operator.backend_status import Status
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.checks.backend import gates_of
-from dispatch_operator.checks.served import needed_apis
+from dispatch_operator.checks.served import NEEDED, needed_apis
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.errors import ApiError
 from dispatch_operator.look import Announce, status_patch
 from dispatch_operator.models import Backend, InvalidObject, read_backend
 from dispatch_operator.ours import is_going, uid_of
-from dispatch_operator.preflight.probe import NOT_PROBED, Probe, Result, UndecidedError
+from dispatch_operator.preflight.probe import NOT_PROBED, DisturbedError, Probe, Result, UndecidedError
 from dispatch_operator.preflight.served import Served
 from dispatch_operator.preflight.sweep import sweep
 from dispatch_operator.proof import (
@@ -117,12 +117,10 @@ class Backends:
 
     async def _sweep(self, backend: Object, model: Backend) -> float | None:
         """Delete what no run can be busy with any more; return in how many seconds to look for the rest."""
-        waits = duration.seconds(model.spec.timeouts.hold)
-        waits += duration.seconds(model.spec.timeouts.workload) if model.spec.kueue else 0.0
         made = [times.read(at(obj, "metadata", "creationTimestamp")) for obj in self.cache.left_by_probes(backend)]
         if not made:
             return None
-        left = min(time or 0.0 for time in made) + waits + SLACK_SECONDS - self.clock()
+        left = min(time or 0.0 for time in made) + _longest_run(model) - self.clock()
         if left > 0:
             return left
         await sweep(self.cluster, backend, timeout=duration.seconds(model.spec.timeouts.call))
@@ -130,7 +128,8 @@ class Backends:
 
     async def _basis(self, backend: Object, model: Backend, *, age: float) -> Basis:
         call = duration.seconds(model.spec.timeouts.call)
-        served = await self._served.hashes(needed_apis(model), timeout=call, age=age)
+        # Kueue's webhooks change TrainJobs in plain mode too, so that a proof rests on it in any mode.
+        served = await self._served.hashes(NEEDED, timeout=call, age=age)
         kind, name = probe_runtime(backend)
         namespace = "" if kind == Kind.CLUSTER_TRAINING_RUNTIME else at(backend, "metadata", "namespace")
         return basis(self.version, backend, self.cache.get(kind, namespace, name), served)
@@ -156,13 +155,17 @@ class Backends:
         backend = await self._write(backend, backend_status.probing(backend, why, self.clock()))
         call = duration.seconds(model.spec.timeouts.call)
         try:
-            missing = await self._served.lacking(dict(now_rests_on.served), timeout=call)
+            needed = needed_apis(model)
+            missing = await self._served.lacking(
+                {api: served for api, served in now_rests_on.served if api in needed}, timeout=call
+            )
             result = _without_probe(missing) if missing else await self._probe.run(backend)
         except (ApiError, UndecidedError) as error:
             message = str(error)
             logger.warning("%s/%s: the probe came to no verdict: %s", *key, message)
             await self._conclude(key, backend, lambda held: backend_status.undecided(held, message, self.clock()))
-            return self._failed(key, now_rests_on)
+            yields = _longest_run(model) if isinstance(error, DisturbedError) else 0.0
+            return self._failed(key, now_rests_on, at_least=yields)
         rested_on = now_rests_on if missing else basis(self.version, backend, result.runtime, dict(now_rests_on.served))
         await self._conclude(
             key, backend, lambda held: backend_status.concluded(held, result.found, rested_on, self.clock())
@@ -172,10 +175,10 @@ class Backends:
         self._attempts.pop(key, None)
         return Settled(wake_after=CHECK_SECONDS)
 
-    def _failed(self, key: Key, rested_on: Basis) -> Settled:
+    def _failed(self, key: Key, rested_on: Basis, *, at_least: float = 0.0) -> Settled:
         before = self._attempts.get(key)
         failures = 1 + (before.failures if before is not None and before.rested_on == rested_on else 0)
-        wait = backoff(failures)
+        wait = max(backoff(failures), at_least)
         self._attempts[key] = Attempt(rested_on, failures, self.clock() + wait)
         return Settled(wake_after=wait)
 
@@ -229,6 +232,12 @@ class Backends:
         return written
 
 
+def _longest_run(model: Backend) -> float:
+    """Return how many seconds a probe of a backend takes, when nothing but its own waits holds it up."""
+    waits = duration.seconds(model.spec.timeouts.hold) + SLACK_SECONDS
+    return waits + (duration.seconds(model.spec.timeouts.workload) if model.spec.kueue else 0.0)
+
+
 def _without_probe(missing: tuple[str, ...]) -> Result:
     """Return what is found when the served APIs lack something: nothing is created."""
     found: dict[BackendGate, str | None] = dict.fromkeys(BackendGate, NOT_PROBED)
@@ -236,5 +245,6 @@ def _without_probe(missing: tuple[str, ...]) -> Result:
 
 
 def _ground(backend: Object) -> tuple[object, ...]:
-    """Return what a probe's verdict is about: the object, its spec, and what was known of it."""
-    return uid_of(backend), at(backend, "metadata", "generation"), at(backend, "status")
+    """Return what a probe's verdict is about: the object, its spec, and the old verdict, which a Start may doubt."""
+    status = at(backend, "status")
+    return uid_of(backend), at(backend, "metadata", "generation"), at(status, "gates"), at(status, "proof")

@@ -34,6 +34,10 @@ class UndecidedError(Exception):
     """A probe came to no verdict; the message says why."""
 
 
+class DisturbedError(UndecidedError):
+    """Somebody deleted what a probe was busy with: most likely another operator, whose probe comes first now."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a probe found."""
@@ -60,18 +64,19 @@ class Probe:
         Raises:
             UndecidedError: It came to no verdict. Something may be left, which the next run deletes.
         """
-        call = duration.seconds(read_backend(backend).spec.timeouts.call)
+        model, job = read_backend(backend), ulid(self.clock(), secrets.randbits(RANDOM_BITS))
+        call = duration.seconds(model.spec.timeouts.call)
         try:
             await sweep(self.cluster, backend, timeout=call)
             try:
-                return await self._run(backend, read_backend(backend))
+                return await self._run(begin(backend, job), model)
             finally:
-                await sweep(self.cluster, backend, timeout=call)
+                await sweep(self.cluster, backend, timeout=call, job=job)
         except ApiError as error:
             raise UndecidedError(str(error)) from error
 
-    async def _run(self, backend: Object, model: Backend) -> Result:
-        seen, verdict = await self._start(begin(backend, ulid(self.clock(), secrets.randbits(RANDOM_BITS))))
+    async def _run(self, seen: Seen, model: Backend) -> Result:
+        seen, verdict = await self._start(seen)
         if verdict is not None and not is_verdict(verdict):
             raise UndecidedError(verdict.message)
         found: dict[BackendGate, str | None] = dict.fromkeys(BackendGate)
@@ -117,12 +122,12 @@ class Probe:
         elif refusal.step is CREATION and made_for(seen.copy.obj, seen.start):
             copy = await self._read(seen, ReadCopy())
             if uid_of(copy) != uid_of(seen.copy.obj) or is_going(copy):
-                raise UndecidedError("its copy of the runtime was deleted in the middle")
+                raise DisturbedError("its copy of the runtime was deleted in the middle")
 
     async def _train_job(self, seen: Seen) -> Object:
         job = await self._read(seen, ReadTrainJob())
         if job is None or uid_of(job) != uid_of(seen.train_job.obj) or is_going(job):
-            raise UndecidedError("its TrainJob was deleted in the middle")
+            raise DisturbedError("its TrainJob was deleted in the middle")
         return job
 
     async def _hold(self, seen: Seen, model: Backend) -> str | None:
@@ -161,7 +166,7 @@ class Probe:
             await self.cluster.delete(Kind.TRAIN_JOB, job["namespace"], job["name"], timeout=call, uid=job["uid"])
         except ApiError as error:
             if error.not_found or error.conflict:
-                raise UndecidedError("its TrainJob was deleted in the middle") from error
+                raise DisturbedError("its TrainJob was deleted in the middle") from error
             raise
         deadline = self.clock() + call
         while True:

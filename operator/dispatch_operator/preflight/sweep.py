@@ -6,28 +6,35 @@ from dispatch_operator.cluster import Cluster
 from dispatch_operator.errors import ApiError
 from dispatch_operator.ours import is_going, made_for, owners, uid_of
 from dispatch_operator.seen import Object, at
-from dispatch_operator.vocabulary import LABEL_PROBE, Kind
+from dispatch_operator.vocabulary import LABEL_JOB, LABEL_PROBE, Kind
 
 logger = logging.getLogger(__name__)
 
 SELECTOR = f"{LABEL_PROBE}=true"
 
 
-async def sweep(cluster: Cluster, backend: Object, *, timeout: float) -> None:
-    """Delete the TrainJobs and the copies of all probes of a backend, as they are now.
+async def sweep(cluster: Cluster, backend: Object, *, timeout: float, job: str | None = None) -> None:
+    """Delete the TrainJobs and the copies of a backend's probes, as they are now.
 
     A copy whose TrainJob still exists goes with that one, by garbage collection.
+
+    Args:
+        cluster: Where.
+        backend: The DispatchBackend that was probed.
+        timeout: Of each request, in seconds.
+        job: The job id of the probe; None for all of them, whoever made them.
 
     Raises:
         ApiError: A request failed or went unanswered; something may be left.
     """
     namespace = at(backend, "metadata", "namespace")
-    jobs = await cluster.select(Kind.TRAIN_JOB, namespace, timeout=timeout, label_selector=SELECTOR)
-    for job in jobs:
-        if made_for(job, backend) and not is_going(job):
-            await _delete(cluster, Kind.TRAIN_JOB, job, timeout=timeout)
-    held = {uid_of(job) for job in jobs}
-    for copy in await cluster.select(Kind.TRAINING_RUNTIME, namespace, timeout=timeout, label_selector=SELECTOR):
+    selector = SELECTOR if job is None else f"{SELECTOR},{LABEL_JOB}={job}"
+    jobs = await cluster.select(Kind.TRAIN_JOB, namespace, timeout=timeout, label_selector=selector)
+    for one in jobs:
+        if made_for(one, backend) and not is_going(one):
+            await _delete(cluster, Kind.TRAIN_JOB, one, timeout=timeout)
+    held = {uid_of(one) for one in jobs}
+    for copy in await cluster.select(Kind.TRAINING_RUNTIME, namespace, timeout=timeout, label_selector=selector):
         owned = any(at(owner, "uid") in held for owner in owners(copy))
         if made_for(copy, backend) and not is_going(copy) and not owned:
             await _delete(cluster, Kind.TRAINING_RUNTIME, copy, timeout=timeout)

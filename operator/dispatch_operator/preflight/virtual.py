@@ -2,7 +2,6 @@
 
 from dispatch_operator import times
 from dispatch_operator.acts import Act
-from dispatch_operator.models import read_backend
 from dispatch_operator.models.start import IMAGE, RUNTIME_REF
 from dispatch_operator.ours import made_for
 from dispatch_operator.proof import probe_runtime
@@ -15,7 +14,6 @@ from dispatch_operator.verdicts import Refusal, Verdict, Waiting
 from dispatch_operator.vocabulary import (
     API_VERSION,
     BackendGate,
-    BackendState,
     Condition,
     ErrorClass,
     Gate,
@@ -90,8 +88,3 @@ def is_verdict(verdict: Verdict) -> bool:
 def gate_of(refusal: Refusal) -> BackendGate:
     """Return the gate that a step's failure leaves unproven."""
     return BackendGate.START_GATE if refusal.step is Condition.WORKLOAD_GATED else BackendGate.FIELDS_KEPT
-
-
-def takes_starts(backend: Object) -> bool:
-    """Tell whether a backend lets anything be created."""
-    return read_backend(backend).spec.state is BackendState.OPEN

@@ -40,11 +40,13 @@ def _read_live(seen: Seen) -> Act | Verdict:
 def _after_failed_create(seen: Seen, error: ApiError) -> Act | Verdict:
     if error.outcome is Outcome.NOTHING_HAPPENED:
         return transient(STEP, error)
+    if not seen.copy.live:
+        # Something may hold the name, and a create that was carried out can come back as a refusal: a read tells.
+        return _read_live(seen)
     if error.outcome is Outcome.DEFINITE and not error.already_exists:
         return Refusal(STEP, ErrorClass.REJECTED, str(error))
-    # Something holds the name, or the create may have been carried out: only a live read tells. What is absent then
-    # came and went, or never came; no TrainJob is created on such ground.
-    return transient(STEP, error) if seen.copy.absent else _read_live(seen)
+    # What is absent now came and went, or never came; no TrainJob is created on such ground.
+    return transient(STEP, error)
 
 
 def _judge_owned(seen: Seen) -> Act | Verdict | None:

@@ -17,6 +17,8 @@ T = TypeVar("T")
 GATE = "dispatch.phpboyscout.uk/start-gate"
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 START_UID = "dispatch.phpboyscout.uk/start-uid"
+BURST = 40
+"""Requests that may be made within one second; more is hammering."""
 WORKLOAD, JOB, COPY, START = "Workload", "TrainJob", "TrainingRuntime", "DispatchStart"
 
 
@@ -141,6 +143,9 @@ class World(FakeApi):
         base = self._base(request)
         fault = self.plan.meets(request, loop.time()) or base
         self.asked.append((loop.time(), request))
+        if len(self.asked) > BURST and self.asked[-BURST][0] > loop.time() - 1.0:
+            self.broken.append(f"more than {BURST} requests in a second")
+            await asyncio.sleep(60.0)
         await asyncio.sleep(timeout if fault and fault.slow and not fault.carried_out else 0)
         await self._die_here(place, "before")
         if fault and not fault.carried_out:

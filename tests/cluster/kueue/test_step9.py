@@ -1,0 +1,122 @@
+"""Each way in which a Start fails at step 9 has a message of its own, and leaves nothing behind."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from support.install import apply
+from support.kueue import CHECK, FLAVOR, condition_of, make_flavor, make_local_queue
+from support.waiting import until
+
+from .conftest import QUEUE, QueuedTeam
+
+Object = dict[str, Any]
+
+
+@pytest.fixture
+def proven(make_team: Callable[..., QueuedTeam]) -> QueuedTeam:
+    """A team whose queue was fit when the backend was proven; a test breaks it afterwards."""
+    team = make_team(patience="3s")
+    team.until_probed()
+    return team
+
+
+def refused(team: QueuedTeam) -> str:
+    """Apply a start, and return why it was refused; nothing of it is left, and the backend is doubted."""
+    team.start()
+    start = team.until_phase("llama-s1", "Refused")
+    gated, started = (condition_of(start, kind) for kind in ("WorkloadGated", "Started"))
+    assert (gated["status"], gated["reason"], started["reason"]) == ("False", "ErrRejected", "ErrRejected")
+    until(
+        "nothing is left", lambda: not [one for kind in ("trainjobs", "trainingruntimes") for one in ours(team, kind)]
+    )
+    return str(gated["message"])
+
+
+def ours(team: QueuedTeam, kind: str) -> list[Object]:
+    """Return what is there for the start, and not for a probe."""
+    return [one for one in team.all(kind) if "dispatch.phpboyscout.uk/probe" not in one["metadata"].get("labels", {})]
+
+
+def test_no_local_queue(proven: QueuedTeam) -> None:
+    proven.kubectl("delete", "localqueue", QUEUE)
+    message = refused(proven)
+    assert f"does not list the admission check {CHECK}" in message
+    assert f"LocalQueue {QUEUE} does not exist" in message
+
+
+def test_a_stopped_local_queue(proven: QueuedTeam) -> None:
+    apply(proven.cluster, [make_local_queue(QUEUE, proven.namespace, proven.namespace, stopPolicy="Hold")])
+    assert f"LocalQueue {QUEUE} is not active: Stopped: LocalQueue is stopped" in refused(proven)
+
+
+def test_no_cluster_queue(proven: QueuedTeam) -> None:
+    proven.kubectl("delete", "clusterqueue", proven.namespace)
+    assert f"ClusterQueue {proven.namespace} of LocalQueue {QUEUE} does not exist" in refused(proven)
+
+
+def test_a_queue_that_is_inactive_and_does_not_name_the_check(proven: QueuedTeam) -> None:
+    proven.change_queue(checks=(), stopPolicy="Hold")
+    message = refused(proven)
+    assert f"ClusterQueue {proven.namespace} does not name the admission check {CHECK}" in message
+    assert f"ClusterQueue {proven.namespace} is not active: Stopped: Can't admit new workloads: is stopped." in message
+
+
+def test_a_check_for_some_flavors_only(proven: QueuedTeam) -> None:
+    apply(proven.cluster, [make_flavor("another")])
+    proven.change_queue(flavors=(FLAVOR, "another"), checks={CHECK: ["another"]})
+    message = refused(proven)
+    assert f"binds the admission check {CHECK} to the flavors another only" in message
+    assert "listed only after quota is reserved" in message
+
+
+def test_a_backend_on_such_a_queue_says_so_and_takes_no_starts(make_team: Callable[..., QueuedTeam]) -> None:
+    team = make_team(flavors=(FLAVOR, "another"), checks={CHECK: ["another"]}, patience="3s")
+    apply(team.cluster, [make_flavor("another")])
+
+    def told() -> str:
+        ready = condition_of(team.backend(), "Ready")
+        return str(ready["message"]) if ready.get("status") == "False" else ""
+
+    assert f"binds the admission check {CHECK} to the flavors another only" in until("the backend is judged", told)
+    team.start()
+    pending = team.until_told("llama-s1", "Started", "start-gate")
+    assert pending.startswith("Pending")
+    assert ours(team, "trainjobs") == []
+
+
+def test_a_failed_start_makes_the_backend_observe_only_until_it_is_proven_again(proven: QueuedTeam) -> None:
+    proven.kubectl("delete", "localqueue", QUEUE)
+    refused(proven)
+    start_gate = until("the backend is doubted", lambda: unproven(proven))
+    assert start_gate["name"] == "start-gate"
+    apply(proven.cluster, [make_local_queue(QUEUE, proven.namespace, proven.namespace)])
+    proven.until_probed()
+
+
+def unproven(team: QueuedTeam) -> Object | None:
+    """Return the first gate of the backend that is not proven."""
+    gates: list[Object] = team.backend()["status"].get("gates", [])
+    return next((gate for gate in gates if not gate["proven"]), None)
+
+
+def test_the_wait_ends_when_the_check_is_listed(proven: QueuedTeam) -> None:
+    patience = {"spec": {"timeouts": {"workload": "60s"}}}
+    proven.patch("dispatchbackend", "default", patience)
+    proven.until_probed()
+    with queue_gone(proven):
+        proven.start()
+        proven.until_told("llama-s1", "WorkloadGated", "waiting for Kueue", CHECK)
+    proven.until_phase("llama-s1", "Gated", seconds=20)
+
+
+@contextmanager
+def queue_gone(team: QueuedTeam) -> Iterator[None]:
+    """Take the LocalQueue away for the block."""
+    queue = json.loads(team.kubectl("get", "localqueue", QUEUE, "--output=json"))
+    team.kubectl("delete", "localqueue", QUEUE)
+    yield
+    apply(team.cluster, [make_local_queue(QUEUE, team.namespace, queue["spec"]["clusterQueue"])])

@@ -1,0 +1,190 @@
+"""Every fault on every request of a Start, on the real control plane, through a proxy; all cases at once."""
+
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from dispatch_operator.render import target_name
+from support.builders import JOB, make_backend, make_start
+from support.fault_proxy import Asked, Fault, FaultProxy
+from support.operator import conditions
+from support.service import Service, serving
+from support.waiting import until
+
+from .conftest import Team
+
+Object = dict[str, Any]
+
+FAULTS = (
+    Fault("400", 400, "BadRequest", "no"),
+    Fault("401", 401, "Unauthorized", "Unauthorized"),
+    Fault("403 of the authorizer", 403, "Forbidden", 'User "u" cannot create resource "x" in API group "g"'),
+    Fault("403 of a quota", 403, "Forbidden", "exceeded quota: q"),
+    Fault("404", 404, "NotFound", "not found"),
+    Fault("409 conflict", 409, "Conflict", "the object has been modified"),
+    Fault("409 exists, carried out", 409, "AlreadyExists", "already exists", carried_out=True),
+    Fault("403 of a quota, carried out", 403, "Forbidden", "exceeded quota: q", carried_out=True),
+    Fault("410", 410, "Expired", "too old"),
+    Fault("413", 413, "RequestEntityTooLarge", "too large"),
+    Fault("422", 422, "Invalid", "invalid"),
+    Fault("429", 429, "TooManyRequests", "slow down", {"Retry-After": "1"}),
+    Fault("500 of a webhook", 500, "InternalError", 'failed calling webhook "w": connection refused'),
+    Fault("500 of etcd", 500, "InternalError", "etcdserver: request timed out"),
+    Fault("500 of etcd, carried out", 500, "InternalError", "etcdserver: request timed out", carried_out=True),
+    Fault("502", 502, "", "bad gateway"),
+    Fault("503", 503, "ServiceUnavailable", "unavailable"),
+    Fault("504, carried out", 504, "Timeout", "timed out", carried_out=True),
+    Fault("closed before"),
+    Fault("closed after", carried_out=True),
+    Fault("cut", carried_out=True, cut=True),
+    Fault("silent", silent=True),
+    Fault("silent after", carried_out=True, silent=True),
+)
+REQUESTS = (
+    "create trainingruntimes",
+    "create trainjobs",
+    "patch trainingruntimes",
+    "get trainjobs",
+    "patch dispatchstarts/status",
+    "patch trainjobs",
+)
+DEFINITE = {400, 403, 404, 410, 413, 422}
+
+
+class Case(NamedTuple):
+    """One fault on the first request of a kind, of one DispatchStart."""
+
+    number: int
+    request: str
+    fault: Fault
+
+    @property
+    def start(self) -> Object:
+        return make_start(f"case-{self.number}", job=f"{JOB[:-3]}{self.number:03d}", gate="Open")
+
+    @property
+    def is_refused(self) -> bool:
+        """Tell whether section 9 makes this a definite failure of a create or of the owner patch."""
+        if not (self.request.startswith("create ") or self.request == "patch trainingruntimes"):
+            return False
+        if self.fault.status not in DEFINITE or "authorizer" in self.fault.name or self.fault.carried_out:
+            return False
+        return not (self.request == "patch trainingruntimes" and self.fault.status == 404)
+
+
+CASES = [Case(number, *pair) for number, pair in enumerate(itertools.product(REQUESTS, FAULTS))]
+
+
+class Script:
+    """Gives each case its fault, once."""
+
+    def __init__(self, cases: list[Case]) -> None:
+        self._waiting = {(case.request, name): case.fault for case in cases for name in _names(case)}
+        self._lock = threading.Lock()
+
+    def __call__(self, asked: Asked) -> Fault | None:
+        with self._lock:
+            return self._waiting.pop((str(asked), asked.name), None)
+
+    @property
+    def left(self) -> int:
+        return len(self._waiting)
+
+
+def _names(case: Case) -> list[str]:
+    name = case.start["metadata"]["name"] if "dispatchstarts" in case.request else target_name(case.start)
+    return [str(name)]
+
+
+@pytest.fixture
+def proxy(account: Path, tmp_path: Path) -> Iterator[FaultProxy]:
+    with FaultProxy(account, tmp_path).running() as proxy:
+        yield proxy
+
+
+def test_every_fault_on_every_request_ends_as_the_contract_says(team: Team, proxy: FaultProxy) -> None:
+    team.apply(make_backend(timeouts={"call": "3s", "hold": "100ms"}))
+    script = Script(CASES)
+    proxy.rule = script
+    with serving(proxy.kubeconfig, "--namespace", team.namespace):
+        team.apply(*(case.start for case in CASES))
+        wanted = {f"case-{case.number}": "Refused" if case.is_refused else "Succeeded" for case in CASES}
+
+        def all_ended() -> bool:
+            phases = {start["metadata"]["name"]: start["status"].get("phase") for start in team.all("dispatchstarts")}
+            return phases == wanted
+
+        try:
+            until("every case ended", all_ended, seconds=240)
+        except TimeoutError:
+            starts = {start["metadata"]["name"]: start for start in team.all("dispatchstarts")}
+            told = [
+                f"{case.request}, {case.fault.name}: {starts[name]['status'].get('phase')}, not {wanted[name]}: "
+                f"{conditions(starts[name])}"
+                for case in CASES
+                if starts[name := f"case-{case.number}"]["status"].get("phase") != wanted[name]
+            ]
+            pytest.fail("\n".join(told))
+    assert script.left == 0
+    jobs, copies = team.all("trainjobs"), team.all("trainingruntimes")
+    names = sorted(str(target_name(case.start)) for case in CASES if not case.is_refused)
+    assert sorted(job["metadata"]["name"] for job in jobs) == names
+    assert sorted(copy["metadata"]["name"] for copy in copies) == names
+    assert all(len(copy["metadata"]["ownerReferences"]) == 1 for copy in copies)
+    print(f"{len(CASES)} faults on the real API server, {len(CASES)} survived")  # noqa: T201 - the run's figure.
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_an_operator_that_is_killed_at_any_request_is_resumed(
+    team: Team, proxy: FaultProxy, account: Path, request_: str, when: str
+) -> None:
+    reached = threading.Event()
+
+    def rule(asked: Asked) -> Fault | None:
+        if str(asked) != request_ or reached.is_set():
+            return None
+        reached.set()
+        return Fault("killed", silent=True, carried_out=when == "after")
+
+    team.until_proven(account)
+    proxy.rule = rule
+    service = Service(proxy.kubeconfig, "--namespace", team.namespace)
+    team.apply(make_start(gate="Open"))
+    assert reached.wait(60)
+    service.kill()
+    service.log.unlink()
+    with serving(account, "--namespace", team.namespace):
+        team.until_phase("llama-s1", "Succeeded")
+    assert len(team.all("trainjobs")) == len(team.all("trainingruntimes")) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("410", 410, "Expired", "too old resource version"),
+        Fault("500", 500, "InternalError", "etcdserver: leader changed"),
+        Fault("429", 429, "TooManyRequests", "slow down", {"Retry-After": "1"}),
+        Fault("closed"),
+    ],
+    ids=lambda fault: fault.name,
+)
+def test_watches_that_fail_are_renewed(team: Team, proxy: FaultProxy, fault: Fault) -> None:
+    failed: Counter[str] = Counter()
+
+    def rule(asked: Asked) -> Fault | None:
+        if asked.verb == "watch" and failed[asked.resource] < 2:
+            failed[asked.resource] += 1
+            return fault
+        return None
+
+    proxy.rule = rule
+    with serving(proxy.kubeconfig, "--namespace", team.namespace):
+        team.apply(make_start(gate="Open"))
+        team.until_phase("llama-s1", "Succeeded")
+    assert failed.total() >= 10

@@ -1,0 +1,144 @@
+"""The probe in Kueue mode over a fake API: step 9, and a gate that lets quota or a job through."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support.backends import FakeBackends, left, make_api, unproven
+from support.builders import NAMESPACE
+from support.fake_api import FakeApi
+
+Object = dict[str, Any]
+pytestmark = pytest.mark.looptime
+JOB, WORKLOAD, COPY = "TrainJob", "Workload", "TrainingRuntime"
+CHECK, GATE = "dispatch-start", "dispatch.phpboyscout.uk/start-gate"
+GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+
+
+class Kueue:
+    """What Kueue does with each TrainJob, some time after its create."""
+
+    def __init__(self, api: FakeApi) -> None:
+        self.api = api
+        self.after = 0.1
+        self.annotations = {GATED_BY: GATE}
+        self.checks = [CHECK]
+        self.conditions: list[Object] = [{"type": "QuotaReserved", "status": "False", "reason": "AdmissionGated"}]
+        self.tasks: list[asyncio.Task[None]] = []
+        api.admit = lambda request, body: (
+            {**body, "spec": {**body["spec"], "suspend": True}} if request.kind == JOB else body
+        )
+        api.watches.append(self._watch)
+
+    def _watch(self, kind: str, obj: Object, gone: bool) -> None:
+        if kind == JOB and not gone and obj["metadata"]["uid"] not in {w["metadata"]["name"] for w in self.made()}:
+            self.tasks.append(asyncio.get_running_loop().create_task(self._make(obj)))
+
+    def made(self) -> list[Object]:
+        return self.api.all(WORKLOAD)
+
+    async def _make(self, job: Object) -> None:
+        uid = job["metadata"]["uid"]
+        await asyncio.sleep(self.after)
+        if not self.api.all(JOB) or self.made():
+            return
+        owner = {"apiVersion": job["apiVersion"], "kind": JOB, "name": job["metadata"]["name"], "uid": uid}
+        meta = {
+            "name": uid,
+            "namespace": NAMESPACE,
+            "labels": {"kueue.x-k8s.io/job-uid": uid},
+            "annotations": self.annotations,
+            "ownerReferences": [owner],
+        }
+        self.api.put({"kind": WORKLOAD, "metadata": meta, "spec": {"active": True}}, admissionChecks=[], conditions=[])
+        await asyncio.sleep(0.1)
+        checks = [{"name": name, "state": "Pending"} for name in self.checks]
+        if self.made():
+            self.api.edit(
+                WORKLOAD,
+                lambda held: held["status"].update(admissionChecks=checks, conditions=self.conditions),
+            )
+
+
+@pytest.fixture
+async def kueue() -> Kueue:
+    queue = {"queue": "team-a", "admissionCheck": CHECK}
+    return Kueue(make_api(kueue=queue, timeouts={"workload": "5s"}))
+
+
+async def test_a_backend_with_kueue_is_proven(kueue: Kueue) -> None:
+    operator = FakeBackends(kueue.api)
+    await operator.look()
+    assert unproven(operator.status()) == {}
+    assert [entry["api"] for entry in operator.status()["proof"]["served"]] == [
+        "jobset.x-k8s.io/v1alpha2",
+        "kueue.x-k8s.io/v1beta2",
+        "trainer.kubeflow.org/v1alpha1",
+    ]
+    assert left(kueue.api) == kueue.made() == []
+
+
+@pytest.mark.parametrize("after", [2.5, 4.5])
+async def test_a_slow_kueue_is_waited_for(kueue: Kueue, after: float) -> None:
+    kueue.after = after
+    operator = FakeBackends(kueue.api)
+    await operator.look()
+    assert unproven(operator.status()) == {}
+
+
+def reserves(kueue: Kueue) -> None:
+    kueue.conditions = [{"type": "QuotaReserved", "status": "True"}]
+
+
+@pytest.mark.parametrize(
+    ("what", "change", "want"),
+    [
+        ("no Workload", lambda kueue: setattr(kueue, "after", 1_000.0), "no Workload of the TrainJob exists"),
+        ("no gate", lambda kueue: setattr(kueue, "annotations", {}), "lacks the gate"),
+        ("no check", lambda kueue: setattr(kueue, "checks", ["other"]), "does not list the admission check"),
+        ("quota", reserves, "has quota behind the closed gate"),
+    ],
+)
+async def test_a_gate_that_kueue_does_not_keep_is_not_proven(
+    kueue: Kueue, what: str, change: Callable[[Kueue], None], want: str
+) -> None:
+    change(kueue)
+    operator = FakeBackends(kueue.api)
+    await operator.look()
+    found = unproven(operator.status())
+    assert found.keys() == {"start-gate"}, what
+    assert want in found["start-gate"]
+    assert left(kueue.api) == []
+    for task in kueue.tasks:
+        task.cancel()
+
+
+@pytest.mark.parametrize(
+    ("what", "change", "want"),
+    [
+        (
+            "quota is reserved",
+            lambda held: held["status"].update(conditions=[{"type": "QuotaReserved", "status": "True"}]),
+            "has quota",
+        ),
+        ("it goes away", None, "went away"),
+    ],
+)
+async def test_what_happens_to_the_workload_while_the_gate_is_held_counts(
+    kueue: Kueue, what: str, change: Callable[[Object], None] | None, want: str
+) -> None:
+    operator = FakeBackends(kueue.api)
+    looking = asyncio.create_task(operator.look())
+    await asyncio.sleep(1)
+    begun = operator.now()
+    if change:
+        kueue.api.edit(WORKLOAD, change)
+    else:
+        kueue.api.remove(WORKLOAD, NAMESPACE, kueue.made()[0]["metadata"]["name"])
+    await looking
+    assert want in unproven(operator.status())["start-gate"], what
+    if change:
+        # The watch ends the wait at once.
+        assert operator.now() - begun < 1

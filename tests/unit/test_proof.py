@@ -1,0 +1,213 @@
+"""What a proof rests on, when it is made again, and the status that tells of it."""
+
+from typing import Any
+
+import pytest
+
+from dispatch_operator import backend_status
+from dispatch_operator.announce import announcements
+from dispatch_operator.checks.backend import gates_of, observe_only_problems
+from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
+from dispatch_operator.proof import basis, changed_since, expires_in, is_proven, last_probed, probe_runtime, why_again
+from dispatch_operator.render import target_name
+from dispatch_operator.vocabulary import BackendGate
+from support.builders import make_backend, make_runtime, make_start
+from support.kstatus import kstatus
+from support.operator import NOW
+
+Object = dict[str, Any]
+PROVEN: dict[BackendGate, str | None] = dict.fromkeys(BackendGate)
+FAILED = {**PROVEN, BackendGate.START_GATE: "a pod came through"}
+SERVED: dict[str, str | None] = {"trainer.kubeflow.org/v1alpha1": "abc", "jobset.x-k8s.io/v1alpha2": None}
+
+
+def backend(generation: int = 1) -> Object:
+    made = make_backend()
+    made["metadata"] |= {"generation": generation, "uid": "u", "resourceVersion": "1"}
+    return made | {"status": {"observedGeneration": -1}}
+
+
+def runtime(uid: str = "r", generation: int = 1) -> Object:
+    made = make_runtime()
+    made["metadata"] |= {"uid": uid, "generation": generation}
+    return made
+
+
+def ground(version: str = "1.0", of: Object | None = None, run: Object | None = None, **served: str) -> Any:
+    return basis(version, of or backend(), run or runtime(), {**SERVED, **served})
+
+
+def probed(found: dict[BackendGate, str | None] = PROVEN) -> Object:
+    held = backend()
+    return held | {"status": backend_status.concluded(held, found, ground(), NOW)}
+
+
+@pytest.mark.parametrize(
+    ("what", "now_rests_on", "held", "later", "want"),
+    [
+        ("nothing", ground(), probed(), 0, None),
+        ("almost a day", ground(), probed(), 86_399, None),
+        ("a day", ground(), probed(), 86_400, "older than a day"),
+        ("a new backend", ground(), backend(), 0, "not been probed"),
+        ("a failed probe", ground(), probed(FAILED), 0, "not proven"),
+        ("another operator", ground("1.1"), probed(), 0, "operator's version"),
+        ("another spec", ground(of=backend(2)), probed(), 0, "backend's spec"),
+        ("another runtime", ground(run=runtime("s")), probed(), 0, "probe runtime"),
+        ("an edited runtime", ground(run=runtime("r", 2)), probed(), 0, "probe runtime"),
+        ("a served API", ground(**{"jobset.x-k8s.io/v1alpha2": "def"}), probed(), 0, "served API"),
+    ],
+)
+def test_a_proof_is_made_again_when(what: str, now_rests_on: Any, held: Object, later: float, want: str | None) -> None:
+    why = why_again(held, now_rests_on, NOW + later)
+    assert (why is None) == (want is None), what
+    assert (want or "") in (why or "")
+    expected = want is not None and not any(word in want for word in ("day", "not proven"))
+    assert changed_since(held, now_rests_on) == expected
+
+
+def test_a_doubt_asks_for_a_proof_at_once() -> None:
+    held = probed()
+    held["status"] = backend_status.doubted(held, BackendGate.FIELDS_KEPT, "DispatchStart a failed: b", NOW + 1)
+    assert why_again(held, ground(), NOW + 1) == "a Start found a gate that does not hold"
+    assert changed_since(held, ground())
+    assert not is_proven(held)
+    assert "proof" not in held["status"]
+    (entry,) = [gate for gate in held["status"]["gates"] if not gate["proven"]]
+    assert entry == {
+        "name": "fields-kept",
+        "proven": False,
+        "reason": "DispatchStart a failed: b",
+        "lastProbeTime": "2026-01-01T00:00:00Z",
+    }
+
+
+def test_a_missing_runtime_and_an_api_that_is_not_served_are_left_out() -> None:
+    status = basis("1.0", backend(), None, SERVED).as_status()
+    assert status["runtime"] == {"kind": "ClusterTrainingRuntime", "name": "torch-dispatch"}
+    assert status["served"] == [
+        {"api": "jobset.x-k8s.io/v1alpha2"},
+        {"api": "trainer.kubeflow.org/v1alpha1", "hash": "abc"},
+    ]
+
+
+def test_the_probe_runtimes_kind_has_a_default() -> None:
+    assert probe_runtime({"spec": {"probeRuntime": {"name": "a"}}}) == ("ClusterTrainingRuntime", "a")
+
+
+def test_the_oldest_gate_counts() -> None:
+    held = probed()
+    assert (last_probed(held), expires_in(held, NOW)) == (NOW, 86_400)
+    held["status"]["gates"][1]["lastProbeTime"] = "never"
+    assert last_probed(held) == last_probed(backend()) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("what", "held", "status", "want", "kstatus_says"),
+    [
+        (
+            "probing for the first time",
+            backend(),
+            lambda held: backend_status.probing(held, "it is new", NOW),
+            {"Ready": ("Unknown", "Probing"), "Reconciling": ("True", "Probing")},
+            "InProgress",
+        ),
+        (
+            "probing again",
+            probed(),
+            lambda held: backend_status.probing(held, "it is old", NOW),
+            {"Ready": ("True", "Proven"), "Reconciling": ("True", "Probing")},
+            "InProgress",
+        ),
+        (
+            "undecided",
+            backend(),
+            lambda held: backend_status.undecided(held, "no answer", NOW),
+            {"Ready": ("Unknown", "Probing"), "Reconciling": ("True", "Probing")},
+            "InProgress",
+        ),
+        (
+            "proven",
+            backend(),
+            lambda held: backend_status.concluded(held, PROVEN, ground(), NOW),
+            {"Ready": ("True", "Proven")},
+            "Current",
+        ),
+        (
+            "observe-only",
+            probed(),
+            lambda held: backend_status.concluded(held, FAILED, ground(), NOW),
+            {"Ready": ("False", "ObserveOnly"), "Reconciling": ("True", "ObserveOnly")},
+            "InProgress",
+        ),
+        (
+            "closed before its first probe",
+            backend() | {"spec": {**backend()["spec"], "state": "Closed"}},
+            lambda held: backend_status.not_probed(held, NOW),
+            {"Ready": ("Unknown", "Closed")},
+            "InProgress",
+        ),
+        (
+            "closed",
+            probed() | {"spec": {**backend()["spec"], "state": "Closed"}},
+            lambda held: backend_status.not_probed(held, NOW),
+            {"Ready": ("True", "Proven")},
+            "Current",
+        ),
+    ],
+)
+def test_a_status_tells_how_far_it_is(
+    what: str, held: Object, status: Any, want: dict[str, tuple[str, str]], kstatus_says: str
+) -> None:
+    written = status(held)
+    assert {entry["type"]: (entry["status"], entry["reason"]) for entry in written["conditions"]} == want, what
+    assert written["observedGeneration"] == 1
+    assert all(entry["observedGeneration"] == 1 for entry in written["conditions"])
+    assert kstatus(held | {"status": written}) == kstatus_says
+    if "probing" in what or "closed" in what:
+        assert written.get("gates") == held["status"].get("gates")
+        assert written.get("proof") == held["status"].get("proof")
+
+
+def test_an_unseen_backend_is_in_progress() -> None:
+    assert kstatus(backend()) == "InProgress"
+
+
+def test_a_long_reason_is_cut() -> None:
+    held = backend()
+    written = backend_status.concluded(held, {**PROVEN, BackendGate.COLLECTED: "x" * 40_000}, ground(), NOW)
+    assert len(written["gates"][2]["reason"]) < 9_000
+    assert "40000 characters" in written["gates"][2]["reason"]
+
+
+def test_events_tell_of_transitions_only() -> None:
+    new, good, bad = backend(), probed(), probed(FAILED)
+    other = probed({**PROVEN, BackendGate.COLLECTED: "it stays"})
+    probing = good | {"status": backend_status.probing(good, "it is old", NOW)}
+
+    def told(before: Object, after: Object) -> list[tuple[str, str]]:
+        return [(event.type, event.reason) for event in announcements(before, after)]
+
+    assert told(new, good) == [("Normal", "Proven")]
+    assert told(new, bad) == told(good, bad) == told(bad, other) == [("Warning", "ObserveOnly")]
+    assert told(good, good) == told(bad, bad) == told(good, probing) == told(probing, good) == []
+
+
+@pytest.mark.parametrize("status", [None, "wrong", {}, {"gates": None}, {"gates": "wrong"}, {"gates": ["wrong"]}])
+def test_a_status_that_nobody_would_write_has_no_gates(status: Any) -> None:
+    assert gates_of({"status": status}) == ()
+
+
+def test_a_gate_without_a_reason_is_named_all_the_same() -> None:
+    (problem,) = observe_only_problems("default", ({"name": "collected"},))
+    assert str(problem) == 'state: the DispatchBackend "default" is observe-only: collected is not proven'
+
+
+@pytest.mark.parametrize(("now", "random"), [(0.0, 0), (NOW, 1), (281_474_976_710.655, (1 << RANDOM_BITS) - 1)])
+def test_a_probes_job_id_is_a_ulid(now: float, random: int) -> None:
+    job = ulid(now, random)
+    assert target_name(make_start(job=job)) == f"dj-{job.lower()}-s1"
+
+
+def test_a_ulid_begins_with_its_time_and_ends_with_its_chance() -> None:
+    assert ulid(1_469_918_176.385, 0) == "01ARYZ6S410000000000000000"
+    assert ulid(0, 31) == "0" * 25 + "Z"
