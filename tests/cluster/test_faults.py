@@ -1,6 +1,7 @@
 """Every fault on every request of a Start, on the real control plane, through a proxy; all cases at once."""
 
 import itertools
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -164,10 +165,17 @@ def test_an_operator_that_is_killed_at_any_request_is_resumed(
     assert len(team.all("trainjobs")) == len(team.all("trainingruntimes")) == 1
 
 
+EXPIRED = {
+    "type": "ERROR",
+    "object": {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"},
+}
+
+
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault("410", 410, "Expired", "too old resource version"),
+        Fault("410 in the stream", stream=json.dumps(EXPIRED).encode() + b"\n"),
+        Fault("an empty stream", stream=b"\n"),
         Fault("500", 500, "InternalError", "etcdserver: leader changed"),
         Fault("429", 429, "TooManyRequests", "slow down", {"Retry-After": "1"}),
         Fault("closed"),
@@ -175,16 +183,48 @@ def test_an_operator_that_is_killed_at_any_request_is_resumed(
     ids=lambda fault: fault.name,
 )
 def test_watches_that_fail_are_renewed(team: Team, proxy: FaultProxy, fault: Fault) -> None:
-    failed: Counter[str] = Counter()
-
-    def rule(asked: Asked) -> Fault | None:
-        if asked.verb == "watch" and failed[asked.resource] < 2:
-            failed[asked.resource] += 1
-            return fault
-        return None
-
-    proxy.rule = rule
+    proxy.rule = rule = WatchesFail(fault)
     with serving(proxy.kubeconfig, "--namespace", team.namespace):
         team.apply(make_start(gate="Open"))
         team.until_phase("llama-s1", "Succeeded")
-    assert failed.total() >= 10
+    assert rule.failed.total() >= 10
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Fault("410", 410, "Expired", "too old resource version"), Fault("garbage", stream=b"garbage\n")],
+    ids=lambda fault: fault.name,
+)
+def test_a_watch_that_can_not_go_on_ends_the_process_and_the_next_one_goes_on(
+    team: Team, proxy: FaultProxy, fault: Fault
+) -> None:
+    proxy.rule = WatchesFail(fault, times=1)
+    services = [Service(proxy.kubeconfig, "--namespace", team.namespace)]
+    try:
+        team.apply(make_start(gate="Open"))
+
+        def restarted_until_it_succeeds() -> bool:
+            if not services[-1].runs:
+                # As the kubelet does.
+                services.append(Service(proxy.kubeconfig, "--namespace", team.namespace))
+            return bool(team.get("dispatchstart", "llama-s1")["status"].get("phase") == "Succeeded")
+
+        until("the start succeeds", restarted_until_it_succeeds, seconds=90)
+    finally:
+        for service in services:
+            service.kill()
+            service.log.unlink()
+
+
+class WatchesFail:
+    """Lets the first watches of each resource fail."""
+
+    def __init__(self, fault: Fault, times: int = 2) -> None:
+        self.failed: Counter[str] = Counter()
+        self._fault, self._times = fault, times
+
+    def __call__(self, asked: Asked) -> Fault | None:
+        if asked.verb != "watch" or self.failed[asked.resource] >= self._times:
+            return None
+        self.failed[asked.resource] += 1
+        return self._fault

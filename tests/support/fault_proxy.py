@@ -49,6 +49,8 @@ class Fault:
     """Whether the answer breaks off in its middle."""
     silent: bool = False
     """Whether the connection stays open, and nothing comes."""
+    stream: bytes = b""
+    """What a watch sends, instead of what happened, before it ends."""
 
     def body(self) -> Object:
         """Return the answer, as the API server words it."""
@@ -133,8 +135,10 @@ class FaultProxy:
                 data = await answer.read()
             if fault.cut:
                 await self._cut(request, data)
+        if fault.stream:
+            return web.Response(body=fault.stream, content_type="application/json")
         if fault.silent:
-            await asyncio.Event().wait()
+            await self._stop.wait()
         if not fault.status:
             _hang_up(request)
         return web.json_response(fault.body(), status=fault.status or 502, headers=fault.headers)

@@ -137,9 +137,12 @@ class Lasts(Enum):
 
 WHILE = 100.0
 """Seconds that a lasting fault takes."""
-OF_AN_OUTAGE = frozenset({"401", "429 with Retry-After", "503", "connection refused", "no answer"})
+OF_AN_OUTAGE = frozenset({"401", "429 with Retry-After", "503", "connection refused"})
 
 
 def durations(fault: Fault) -> tuple[Lasts, ...]:
-    """Return how long a fault may last."""
+    """Return how long a fault may last.
+
+    In an outage of everything a verdict can't be recorded either, as long as each request fails at once.
+    """
     return tuple(Lasts) if fault.name in OF_AN_OUTAGE else (Lasts.ONCE, Lasts.A_WHILE)

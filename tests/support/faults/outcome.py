@@ -1,6 +1,6 @@
 """How a world looks at the end, in the words of the contract."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from dispatch_operator.ours import made_for
@@ -20,8 +20,8 @@ class Outcome:
     """What is left in the end."""
 
     starts: tuple[object, ...]
-    jobs: tuple[object, ...]
-    copies: tuple[object, ...]
+    jobs: tuple[tuple[Any, ...], ...]
+    copies: tuple[tuple[Any, ...], ...]
     workloads: tuple[object, ...]
     foreign: str
 
@@ -74,7 +74,7 @@ def wrong_with(world: World, want: Outcome | ErrorClass, until: float) -> list[s
     ][:1]
     have = outcome(world)
     if isinstance(want, Outcome):
-        return found if have == want else [*found, f"it ends as {have}, not as {want}"]
+        return found if have == want else [*found, *_differences(have, want)]
     start = world.one(START)
     told = (
         at(start, "status", "phase"),
@@ -83,4 +83,13 @@ def wrong_with(world: World, want: Outcome | ErrorClass, until: float) -> list[s
     )
     if told != ("Refused", "False", want.value):
         found.append(f"it ends as {told}, not as Refused with {want}")
-    return found if not (have.jobs or have.copies) else [*found, f"it leaves {have.jobs} and {have.copies} behind"]
+    left = [held for held in (*have.jobs, *have.copies) if held[0]]
+    return [*found, f"it leaves {left} behind"] if left else found
+
+
+def _differences(have: Outcome, want: Outcome) -> list[str]:
+    return [
+        f"{part.name} end as {getattr(have, part.name)}, not as {getattr(want, part.name)}"
+        for part in fields(Outcome)
+        if getattr(have, part.name) != getattr(want, part.name)
+    ]

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from support.fake_api import Request
-from support.faults.fault import Fault, Lasts, durations, FAULTS
+from support.faults.fault import FAULTS, Fault, Lasts, durations
 from support.faults.outcome import Outcome, outcome, wrong_with
 from support.faults.running import live
 from support.faults.scenarios import Scenario
@@ -71,7 +71,7 @@ async def every_fault(scenario: Scenario, retry: str, tally: Tally) -> list[str]
     return wrong
 
 
-async def _survives(  # noqa: PLR0913
+async def _survives(
     scenario: Scenario, retry: str, base: Clean, place: int, fault: Fault, lasts: Lasts
 ) -> list[str]:
     refused = refused_with(base.requests, place, fault, lasts, retry) if scenario.starts else None

@@ -86,14 +86,14 @@ def _delete(kind: str, name: str) -> Change:
     return change
 
 
-def _leftover(spec: Object | None) -> Change:
-    """Place a copy of a DispatchStart that is gone."""
+def _leftover(spec: Object | None, **labels: str) -> Change:
+    """Place a copy of a DispatchStart that is gone; without the operator's label no collector competes for it."""
 
     def change(world: World) -> None:
         meta = {
             "name": NAME,
             "namespace": NAMESPACE,
-            "labels": {"app.kubernetes.io/managed-by": "dispatch-operator"},
+            "labels": labels,
             "annotations": {OF_START: "gone", f"{OF_START}-uid": "gone-uid"},
         }
         world.put({"kind": COPY, "metadata": meta, "spec": make_runtime()["spec"] if spec is None else spec})
@@ -102,7 +102,7 @@ def _leftover(spec: Object | None) -> Change:
 
 
 def _left_alone(world: World) -> None:
-    _leftover(None)(world)
+    _leftover(None, **{"app.kubernetes.io/managed-by": "dispatch-operator"})(world)
     _delete(START, "llama-s1")(world)
 
 

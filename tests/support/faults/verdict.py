@@ -20,14 +20,14 @@ def refused_with(requests: Sequence[Request], place: int, fault: Fault, lasts: L
     """
     request, before = requests[place], requests[:place]
     has_train_job = any((one.verb, one.kind) == ("create", JOB) for one in before)
-    has_started = any(one.kind == START for one in before)
-    if request.kind == START or has_started or lasts is Lasts.OUTAGE:
+    has_started = any((one.verb, one.kind) == ("patch", START) for one in before)
+    if (request.verb, request.kind) == ("patch", START) or has_started or lasts is Lasts.OUTAGE:
         # What is not recorded is looked at again; and what was recorded as Started is never refused.
         return None
     if request.verb in WRITES and request.kind in {COPY, JOB}:
         if fault.carried_out:
             return None
-        if request.verb != "create" and fault.name in {"404", "409 Conflict"}:
+        if request.verb != "create" and (fault.name == "409 Conflict" or fault.name.startswith("404")):
             # A precondition that does not hold: it is looked at again.
             return None
         if fault.says is Says.NO and fault.name != "409 AlreadyExists":
