@@ -39,8 +39,8 @@ def follow(seen: Seen, now: float) -> Act | Settled:
 
 
 def _lost(seen: Seen, now: float) -> Act | Settled:
-    if seen.failure(ReadTrainJob):
-        return Settled(again=True)
+    if error := seen.failure(ReadTrainJob):
+        return Settled(again=True, retry_after=error.retry_after)
     return _recorded(seen, mirror.lost(seen), now) if seen.train_job.live else ReadTrainJob()
 
 
@@ -86,9 +86,11 @@ def _mirror(seen: Seen, now: float) -> Act | Settled:
     if quiet_for < mirror.QUIET_LIMIT:
         settled = _recorded(seen, mirror.going_on(seen), now)
         return settled if isinstance(settled, Act) else Settled(wake_after=mirror.QUIET_LIMIT - quiet_for)
-    if seen.warnings is None and not seen.failure(ReadWarnings):
+    error = seen.failure(ReadWarnings)
+    if seen.warnings is None and not error:
         return ReadWarnings()
-    return _recorded(seen, mirror.going_on(seen), now)
+    settled = _recorded(seen, mirror.going_on(seen), now)
+    return settled if isinstance(settled, Act) or not error else Settled(again=True, retry_after=error.retry_after)
 
 
 def _recorded(seen: Seen, mirrored: Mirrored, now: float) -> Act | Settled:

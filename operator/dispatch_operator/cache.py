@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from dispatch_operator.ours import made_for, owners, uid_of
 from dispatch_operator.proof import probe_runtime
 from dispatch_operator.render import start_frame, target_name
+from dispatch_operator.sane import sane
 from dispatch_operator.seen import Object, Seen, Sight, at
 from dispatch_operator.vocabulary import ANNOTATION_START, LABEL_PROBE, Kind
 
@@ -30,6 +31,7 @@ class Cache:
         self._targets: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._workloads: dict[str, Key] = {}
         self._awaited: dict[str, asyncio.Future[None]] = {}
+        self._written: dict[str, str] = {}
         self._waiting: set[asyncio.Future[None]] = set()
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
@@ -42,12 +44,17 @@ class Cache:
         held = self._objects.get(key)
         if held is not None and uid_of(held) == uid_of(obj) and _version(held) > _version(obj):
             return
-        self._objects[key] = _slim(obj)
+        self._objects[key] = _slim(sane(obj) if kind == Kind.DISPATCH_START else obj)
         self._tell()
         if kind == Kind.DISPATCH_START and (target := target_name(obj)):
             self._targets[key[1], target].add(key[2])
         if kind == Kind.WORKLOAD:
             self._put_workload(obj)
+
+    def put_written(self, kind: str, obj: Object) -> None:
+        """Keep an object as this operator has just written it: what a watch then tells of it is no news to its writer."""
+        self.put(kind, obj)
+        self._written[uid_of(obj)] = at(obj, "metadata", "resourceVersion")
 
     def drop(self, kind: str, obj: Object) -> None:
         """Forget an object that is gone, unless another of its name is held already."""
@@ -56,6 +63,7 @@ class Cache:
         if held is None or uid_of(held) != uid_of(obj):
             return
         del self._objects[kind, namespace, name]
+        self._written.pop(uid_of(obj), None)
         self._tell()
         if kind == Kind.DISPATCH_START and (target := target_name(obj)):
             self._targets[namespace, target].discard(name)
@@ -127,7 +135,8 @@ class Cache:
         match kind:
             case Kind.DISPATCH_START:
                 # Another submission of the same name may wait for this one to end.
-                return {Key(namespace, name), *self._at_target(namespace, target_name(obj) or "")}
+                concerned = {Key(namespace, name), *self._at_target(namespace, target_name(obj) or "")}
+                return concerned - {Key(namespace, name)} if self._is_echo(obj) else concerned
             case Kind.DISPATCH_BACKEND:
                 return [key for key, start in self._starts(namespace) if start_frame(start).backend == name]
             case Kind.TRAIN_JOB | Kind.JOB_SET:
@@ -201,6 +210,10 @@ class Cache:
                 return [Key(namespace, name)]
             case _:
                 return []
+
+    def _is_echo(self, obj: Object) -> bool:
+        uid, version = uid_of(obj), at(obj, "metadata", "resourceVersion")
+        return uid in self._written and self._written[uid] == version
 
     def _at_target(self, namespace: str, target: str) -> list[Key]:
         return [Key(namespace, name) for name in self._targets.get((namespace, target), ())]

@@ -30,6 +30,7 @@ from dispatch_operator.acts import (
     SetSuspend,
 )
 from dispatch_operator.errors import ApiError
+from dispatch_operator.sane import sane
 from dispatch_operator.seen import Object, Seen, Sight, Source
 
 UNKNOWN = Sight()
@@ -69,7 +70,7 @@ def _succeeded(seen: Seen, act: Act, answer: Answer) -> Seen:
     read, wrote = Sight(obj, Source.READ), Sight(obj, Source.WRITE)
     match act:
         case Record():
-            return replace(seen, start=obj or seen.start, failures=failures)
+            return replace(seen, start=sane(obj) if obj else seen.start, failures=failures)
         case ReadBackend():
             return replace(seen, backend=read, failures=failures)
         case DoubtBackend():

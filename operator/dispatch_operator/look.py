@@ -51,6 +51,9 @@ logger = logging.getLogger(__name__)
 BUDGET = 100
 """Requests of one look; more means that somebody undoes what we do, and that it is time to back off."""
 
+CONTESTED = 5
+"""Preconditions that may fail in one look; more means that somebody else writes as fast as we do."""
+
 Announce = Callable[[Object, Object], None]
 """Called with a DispatchStart or a DispatchBackend before and after its status was written."""
 
@@ -73,12 +76,17 @@ class Looker:
         seen = self.cache.look(key)
         if seen is None:
             return Settled()
+        contested = 0
         for _ in range(BUDGET):
             decision = decide(seen, self.clock())
             if isinstance(decision, Settled):
                 return decision
             begun = self.clock()
             answer = await self._carry_out(seen, decision)
+            if isinstance(answer, ApiError) and (answer.conflict or answer.not_found):
+                contested += 1
+                if contested > CONTESTED:
+                    break
             match decision, answer:
                 case Record(), ApiError(conflict=True) | ApiError(not_found=True):
                     # Somebody else changed the object: what was decided rests on what is no longer so.
@@ -113,7 +121,7 @@ class Looker:
 
     def _recorded(self, kind: Kind, before: Object, answer: Answer | ApiError) -> None:
         if isinstance(answer, Mapping):
-            self.cache.put(kind, answer)
+            self.cache.put_written(kind, answer)
             self.announce(before, answer)
 
     async def _carry_out(self, seen: Seen, act: Act) -> Answer | ApiError:

@@ -25,16 +25,25 @@ class WorkQueue(Generic[K]):
         self._running: dict[K, asyncio.Task[None]] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
+        self._not_before: dict[K, float] = {}
         self._closed = False
 
     def add(self, key: K) -> None:
-        """Ask for a look at a key, as soon as there is room."""
+        """Ask for a look at a key, as soon as there is room; after a failure, not before the shortest backoff has passed.
+
+        An event may come before a backoff's end, but what fails and is told of its own events must not run hot, and a
+        server's Retry-After is honoured.
+        """
         if self._closed:
             return
         if timer := self._timers.pop(key, None):
             timer.cancel()
         self._waiting.add(key)
-        if key not in self._running:
+        if key in self._running:
+            return
+        if (wait := self._must_wait(key)) > 0:
+            self._timers[key] = asyncio.get_running_loop().call_later(wait, self.add, key)
+        else:
             self._running[key] = asyncio.create_task(self._run(key))
 
     async def close(self, *, patience: float) -> None:
@@ -53,13 +62,15 @@ class WorkQueue(Generic[K]):
 
     async def _run(self, key: K) -> None:
         try:
-            while key in self._waiting and not self._closed:
+            while key in self._waiting and not self._closed and self._must_wait(key) <= 0:
                 async with self._slots:
                     self._waiting.discard(key)
                     settled = await self._safely(key)
                 self._plan(key, settled)
         finally:
             del self._running[key]
+        if key in self._waiting:
+            self.add(key)
 
     async def _safely(self, key: K) -> Settled:
         try:
@@ -73,11 +84,17 @@ class WorkQueue(Generic[K]):
         delay = settled.wake_after
         if settled.again:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-            delay = max(backoff(failures), settled.retry_after or 0.0)
+            least = max(FIRST_BACKOFF, settled.retry_after or 0.0)
+            self._not_before[key] = asyncio.get_running_loop().time() + least
+            delay = max(backoff(failures), least)
         else:
             self._failures.pop(key, None)
+            self._not_before.pop(key, None)
         if delay is not None and key not in self._waiting and not self._closed:
             self._timers[key] = asyncio.get_running_loop().call_later(delay, self.add, key)
+
+    def _must_wait(self, key: K) -> float:
+        return self._not_before.get(key, 0.0) - asyncio.get_running_loop().time()
 
 
 def backoff(failures: int) -> float:

@@ -1,6 +1,7 @@
 """The chart's rights are exactly those that the operator uses, by the API server's own account."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from controlplane import Cluster
 from support.builders import JOB, NAME, RUNTIME, make_backend, make_runtime, make_start
 from support.chart import RELEASE, Object, of_kind, render
 from support.install import apply, install_chart
+from support.kueue import activate, condition_of, make_check, make_cluster_queue, make_flavor, make_local_queue
 from support.service import serving
 from support.waiting import until
 
@@ -36,28 +38,37 @@ class Scene:
     cluster: Cluster
     namespace: str
     account: str
+    served: Sequence[str]
+    """The chart's value `namespaces`."""
     runtime: str = field(init=False)
     failing: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make the runtimes and the backend."""
+        """Make the runtimes, and backends without Kueue, with it, and with a queue that lacks the admission check."""
         self.runtime, self.failing = f"{RUNTIME}-{self.namespace}", f"failing-{self.namespace}"
         failing = make_runtime(self.failing, pod_annotations={"test.kwok.x-k8s.io/outcome": "fail"})
         failing["spec"]["template"]["spec"]["failurePolicy"]["maxRestarts"] = 0
         names = [{"kind": "ClusterTrainingRuntime", "name": name} for name in (self.runtime, self.failing)]
         self.apply(make_runtime(self.runtime), failing, make_backend(runtimes=names, probeRuntime=names[0]))
+        install_queues(self.cluster, self.namespace, by_hand=bool(self.served))
+        for queue in ("fit", "unfit"):
+            kueue = {"queue": queue, "admissionCheck": self.namespace}
+            timeouts = {"workload": "1s" if queue == "unfit" else "60s", "hold": "100ms"}
+            self.apply(make_backend(queue, runtimes=names, probeRuntime=names[0], kueue=kueue, timeouts=timeouts))
 
     def apply(self, *objects: Object) -> None:
         """Apply objects in the namespace."""
         apply(self.cluster, [self._placed(one) for one in objects])
 
-    def start(self, submission: int, *, gate: str = "Open", runtime: str = "", backend: str = "default") -> str:
+    def start(
+        self, submission: int, *, gate: str = "Open", runtime: str = "", backend: str = "default", gpus: int = 0
+    ) -> str:
         """Apply a DispatchStart, and return its name."""
         extensions = {
             "dispatch/Image": {"ref": "registry.example/llama:1"},
             "kubeflow/RuntimeRef": {"name": runtime or self.runtime},
         }
-        start = make_start(f"s{submission}", gate=gate, submission=submission, extensions=extensions)
+        start = make_start(f"s{submission}", gate=gate, submission=submission, extensions=extensions, gpusPerNode=gpus)
         start["spec"]["backend"] = backend
         self.apply(start)
         return f"s{submission}"
@@ -93,23 +104,59 @@ class Scene:
         return {**{key: value for key, value in one.items() if key != "status"}, "metadata": meta}
 
 
+def install_queues(cluster: Cluster, namespace: str, *, by_hand: bool) -> None:
+    """Make a queue that names a check with the namespace's name and has no quota for GPUs, and one without a check.
+
+    Args:
+        cluster: Where to.
+        namespace: Of the LocalQueues.
+        by_hand: Whether to mark the check Active here, because no operator is its controller.
+    """
+    quota = {"nvidia.com/gpu": "0"}
+    unfit = f"{namespace}-unfit"
+    queues = [
+        make_cluster_queue(namespace, quota=quota, checks=[namespace]),
+        make_cluster_queue(unfit, quota=quota),
+        make_local_queue("fit", namespace, namespace),
+        make_local_queue("unfit", namespace, unfit),
+    ]
+    apply(cluster, [make_flavor(), make_check(namespace), *queues])
+    if by_hand:
+        activate(cluster, namespace)
+
+
 @pytest.fixture(scope="module", params=["cluster", "namespaces"])
-def played(request: pytest.FixtureRequest, cluster: Cluster) -> Scene:
+def played(request: pytest.FixtureRequest, kueue_cluster: Cluster) -> Scene:
     """What happened with an operator that has the rights for the cluster, or those for named namespaces."""
     namespace, release = f"rights-{request.param}", f"release-{request.param}"
     namespaces = [] if request.param == "cluster" else [namespace, f"{namespace}-too"]
-    kubeconfig = install_chart(cluster, release, namespaces)
+    kubeconfig = install_chart(kueue_cluster, release, namespaces)
     if not namespaces:
-        cluster.kubectl("create", "namespace", namespace)
-    scene = Scene(cluster, namespace, f"system:serviceaccount:{release}:{RELEASE}")
+        kueue_cluster.kubectl("create", "namespace", namespace)
+    scene = Scene(kueue_cluster, namespace, f"system:serviceaccount:{release}:{RELEASE}", namespaces)
     # The operator is started with the arguments of the chart's pod, but for where it answers.
     (deployment,) = of_kind(render(namespace=release, values={"namespaces": namespaces}), "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     command, *arguments = (word for word in container["args"] if not word.startswith("--health"))
     assert command == "run"
     with serving(kubeconfig, *arguments):
+        play_queued(scene)
         play(scene)
     return scene
+
+
+def play_queued(scene: Scene) -> None:
+    """Hold a job that waits for quota, and let a backend prove that its queue is not fit."""
+    queued = scene.start(7, backend="fit", gpus=1)
+    scene.until_phase(queued, "Queued")
+    scene.kubectl("patch", "dispatchstart", queued, "--type=merge", '--patch={"spec":{"gate":"Held"}}')
+    scene.until_phase(queued, "Held")
+
+    def unproven() -> bool:
+        unfit = condition_of(scene.get("dispatchbackend", "unfit"), "Ready")
+        return "does not name the admission check" in unfit.get("message", "")
+
+    until("the queue is found unfit", unproven)
 
 
 def play(scene: Scene) -> None:
@@ -213,11 +260,13 @@ def used(scene: Scene) -> set[Right]:
     return rights
 
 
-def granted() -> set[Right]:
-    """Return the rights that the chart gives, which are the same for the cluster and for namespaces."""
-    (role,) = of_kind(render(namespace="any"), "ClusterRole")
+def granted(served: Sequence[str]) -> set[Right]:
+    """Return the rights that the chart gives, for the whole cluster or for namespaces."""
+    objects = render(namespace="any", values={"namespaces": list(served)})
+    roles = [*of_kind(objects, "ClusterRole"), *of_kind(objects, "Role")]
     return {
         Right(verb, group, resource)
+        for role in roles
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -232,10 +281,13 @@ def test_no_request_lacked_a_right(played: Scene) -> None:
 
 
 def test_every_right_is_used_and_no_other(played: Scene) -> None:
-    assert used(played) == granted() - set(UNUSED)
+    assert used(played) == granted(played.served) - set(UNUSED)
 
 
 def test_the_named_namespaces_are_the_only_ones_asked_for(played: Scene) -> None:
     if "namespaces" in played.namespace:
-        asked = {event["objectRef"].get("namespace") for event in audited(played) if "objectRef" in event}
+        subjects = [event["objectRef"] for event in audited(played) if "objectRef" in event]
+        asked = {subject.get("namespace") for subject in subjects if subject["resource"] != "leases"}
         assert asked == {None, played.namespace, f"{played.namespace}-too"}
+        # Its own Lease is where it runs.
+        assert {one["namespace"] for one in subjects if one["resource"] == "leases"} == {played.account.split(":")[2]}

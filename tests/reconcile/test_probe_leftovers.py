@@ -229,6 +229,24 @@ async def test_a_watch_that_lags_behind_is_helped_by_live_reads(api: FakeApi) ->
     assert operator.now() < 1_767_225_605
 
 
+@pytest.mark.parametrize("gone", [True, False])
+async def test_a_backend_that_changes_ends_the_probe_at_once(gone: bool) -> None:
+    api = make_api(timeouts={"hold": "1h"})
+    operator = FakeBackends(api)
+    looking = asyncio.create_task(operator.look())
+    await asyncio.sleep(1)
+    if gone:
+        api.remove(BACKEND, NAMESPACE, "default")
+    else:
+        api.edit(BACKEND, lambda held: held["spec"].update(timeouts={}))
+    settled = await looking
+    assert operator.now() < 1_767_225_602
+    assert settled.wake_after == 1.0
+    assert left(api) == []
+    await operator.look()
+    assert gone or unproven(operator.status()) == {}
+
+
 async def test_a_budget_bounds_a_probe_that_somebody_undoes(api: FakeApi) -> None:
     api.before = always("patch", COPY, refusal("patch", COPY, 409, "Conflict", "changed"))
     operator = FakeBackends(api)

@@ -16,11 +16,13 @@ STOP_SECONDS = 20
 class Service:
     """A running `dispatch-operator run`; its log is kept in a file."""
 
-    def __init__(self, kubeconfig: Path, *arguments: str, waits: bool = False) -> None:
+    def __init__(
+        self, kubeconfig: Path, *arguments: str, waits: bool = False, environment: dict[str, str] | None = None
+    ) -> None:
         self.log = Path(tempfile.mkstemp(prefix="dispatch-operator-", suffix=".log")[1])
         command = [sys.executable, "-m", "dispatch_operator.main", "run", "--kubeconfig", str(kubeconfig), *arguments]
         with self.log.open("w") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=dict(os.environ))
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
         until("the operator waits" if waits else "the operator watches", self._waits if waits else self._watches)
 
     def kill(self) -> None:
@@ -48,9 +50,9 @@ class Service:
 
 
 @contextmanager
-def serving(kubeconfig: Path, *arguments: str) -> Iterator[Service]:
+def serving(kubeconfig: Path, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[Service]:
     """Run an operator for as long as the block; it must stop cleanly, and must not have logged a traceback."""
-    service = Service(kubeconfig, *arguments)
+    service = Service(kubeconfig, *arguments, environment=environment)
     try:
         yield service
     except BaseException:

@@ -16,8 +16,8 @@ def play(scene: Scene) -> None:
     _install_runtime(scene)
     with scene.operator("--all-namespaces"):
         scene.until_proven()
-        say("The operator is the controller of the admission check: the queue is active")
-        scene.show("clusterqueues", "admissionchecks")
+        say("The operator is the controller of the admission check, without which the queue would admit nothing")
+        print(scene.kubectl("wait", "clusterqueue/training", "--for=condition=Active"), end="")
         say("Applying a start, its gate closed: there is quota, but Kueue doesn't give it any")
         scene.apply("samples/kueue/start.yaml")
         scene.until(llama_s1="Gated")
@@ -28,6 +28,7 @@ def play(scene: Scene) -> None:
         scene.set_gate("llama-s1", "Held")
         scene.until(llama_s1="Held")
         say("Kueue evicts the job: its pods go, and its quota is free for others")
+        scene.until_none("pods")
         scene.show("workloads", "pods")
         scene.set_gate("llama-s1", "Open")
         scene.until(llama_s1="Running")

@@ -59,6 +59,10 @@ class Scene:
             f"{wanted}", lambda: self._phases() == {name.replace("_", "-"): phase for name, phase in wanted.items()}
         )
 
+    def until_none(self, kind: str) -> None:
+        """Wait until there are no more objects of a kind."""
+        self._until(f"no {kind}", lambda: not self.kubectl("get", kind, "--output=name"))
+
     def set_gate(self, name: str, gate: str) -> None:
         """Write spec.gate, and say how."""
         patch = json.dumps({"spec": {"gate": gate}}, separators=(",", ":"))

@@ -17,7 +17,7 @@ from dispatch_operator.errors import ApiError
 from dispatch_operator.look import Announce, status_patch
 from dispatch_operator.models import Backend, InvalidObject, read_backend
 from dispatch_operator.ours import is_going, uid_of
-from dispatch_operator.preflight.probe import NOT_PROBED, DisturbedError, Probe, Result, UndecidedError
+from dispatch_operator.preflight.probe import NOT_PROBED, ChangedError, DisturbedError, Probe, Result, UndecidedError
 from dispatch_operator.preflight.served import Served
 from dispatch_operator.preflight.sweep import sweep
 from dispatch_operator.proof import (
@@ -50,10 +50,6 @@ class Attempt:
     rested_on: Basis
     failures: int
     not_before: float
-
-
-class ChangedError(Exception):
-    """The backend changed, or is gone: what was found says nothing of it."""
 
 
 @dataclass

@@ -34,6 +34,10 @@ class UndecidedError(Exception):
     """A probe came to no verdict; the message says why."""
 
 
+class ChangedError(Exception):
+    """The backend changed, or is gone: what was found says nothing of it."""
+
+
 class DisturbedError(UndecidedError):
     """Somebody deleted what a probe was busy with: most likely another operator, whose probe comes first now."""
 
@@ -63,6 +67,7 @@ class Probe:
 
         Raises:
             UndecidedError: It came to no verdict. Something may be left, which the next run deletes.
+            ChangedError: The backend changed meanwhile.
         """
         model, job = read_backend(backend), ulid(self.clock(), secrets.randbits(RANDOM_BITS))
         call = duration.seconds(model.spec.timeouts.call)
@@ -112,7 +117,7 @@ class Probe:
         uid, before = uid_of(seen.train_job.obj), _version(seen.workload.obj)
         if not condition(seen.start, Condition.WORKLOAD_GATED):
             seen = replace(seen, start=with_condition(seen.start, Condition.WORKLOAD_GATED, self.clock()))
-        await self.cache.until(lambda: _version(self.cache.workload(uid)) != before, seconds)
+        await self._until(seen, lambda: _version(self.cache.workload(uid)) != before, seconds)
         return replace(seen, workload=Sight(self.cache.workload(uid)))
 
     async def _see_that_it_was_not_disturbed(self, seen: Seen, refusal: Refusal) -> None:
@@ -134,8 +139,19 @@ class Probe:
         """Say what came through the closed gate within `timeouts.hold`; None when nothing did."""
         if (came := await self._came_through(seen, model)) is not None:
             return came
-        await self.cache.until(lambda: self._may_run(seen), duration.seconds(model.spec.timeouts.hold))
+        await self._until(seen, lambda: self._may_run(seen), duration.seconds(model.spec.timeouts.hold))
         return await self._came_through(seen, model)
+
+    async def _until(self, seen: Seen, condition: Callable[[], bool], seconds: float) -> None:
+        """Wait for what the watches say, but not on behalf of a backend that is not the one that is probed any more."""
+        probed, meta = _identity(seen.backend.obj), at(seen.start, "metadata")
+
+        def is_other() -> bool:
+            return _identity(self.cache.get(Kind.DISPATCH_BACKEND, meta["namespace"], meta["name"])) != probed
+
+        await self.cache.until(lambda: is_other() or condition(), seconds)
+        if is_other():
+            raise ChangedError
 
     def _may_run(self, seen: Seen) -> bool:
         """Tell whether a watch says that the gate has let something through: then the live reads come at once."""
@@ -195,3 +211,7 @@ def _has_quota(workload: object) -> bool:
 
 def _version(obj: object) -> object:
     return at(obj, "metadata", "resourceVersion")
+
+
+def _identity(backend: object) -> tuple[object, object]:
+    return at(backend, "metadata", "uid"), at(backend, "metadata", "generation")

@@ -27,7 +27,7 @@ def resolve_in_flight(seen: Seen, now: float) -> Act | Verdict | None:
     if phase_of(seen.start) is not Phase.IN_FLIGHT:
         return None
     if error := seen.failure(ReadTrainJob):
-        return _unknown(f"the create of the TrainJob went unanswered, and {error}")
+        return _unknown(f"the create of the TrainJob went unanswered, and {error}", retry_after=error.retry_after)
     if not seen.train_job.live:
         return ReadTrainJob()
     if seen.train_job.obj is not None:
@@ -67,7 +67,7 @@ def _after_failed_create(seen: Seen, error: ApiError, now: float) -> Act | Verdi
         return transient(STEP, error)
     if unread := seen.failure(ReadTrainJob):
         # What can't be read is not known to be absent.
-        return _unknown(f"{error}, and then {unread}")
+        return _unknown(f"{error}, and then {unread}", retry_after=unread.retry_after)
     if not seen.train_job.live:
         return ReadTrainJob()
     if error.outcome is Outcome.UNANSWERED:
@@ -84,12 +84,13 @@ def _pause(seen: Seen, now: float) -> float:
     return min(max(spent, SHORTEST_PAUSE), LONGEST_PAUSE) if spent < call_bound(seen) else 0.0
 
 
-def _unknown(message: str, wake_after: float | None = None) -> Refusal:
+def _unknown(message: str, wake_after: float | None = None, retry_after: float | None = None) -> Refusal:
     return Refusal(
         STEP,
         ErrorClass.OUTCOME_UNKNOWN,
         message,
         transient=wake_after is None,
+        retry_after=retry_after,
         wake_after=wake_after,
         never_final=True,
     )

@@ -71,9 +71,7 @@ async def every_fault(scenario: Scenario, retry: str, tally: Tally) -> list[str]
     return wrong
 
 
-async def _survives(
-    scenario: Scenario, retry: str, base: Clean, place: int, fault: Fault, lasts: Lasts
-) -> list[str]:
+async def _survives(scenario: Scenario, retry: str, base: Clean, place: int, fault: Fault, lasts: Lasts) -> list[str]:
     refused = refused_with(base.requests, place, fault, lasts, retry) if scenario.starts else None
     world = await play(scenario, retry, Plan(place, fault, lasts))
     return wrong_with(world, refused or base.end, asyncio.get_running_loop().time())

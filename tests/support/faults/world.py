@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from dispatch_operator.conditions import broken_invariants
+from dispatch_operator.errors import ApiError
 from dispatch_operator.seen import at, condition
 from support.fake_api import FakeApi, Request
 from support.faults.fault import WHILE, Fault, Lasts
@@ -70,6 +71,8 @@ class World(FakeApi):
     asked: list[tuple[float, Request]] = field(default_factory=list)
     """Every request, whatever became of it, with its time."""
     crashed: asyncio.Event = field(default_factory=asyncio.Event)
+    not_before: dict[Request, float] = field(default_factory=dict)
+    """When a request may be made again that was answered with Retry-After."""
     broken: list[str] = field(default_factory=list)
     """What was seen that must never be."""
     base: tuple[str, str, Fault] | None = None
@@ -143,13 +146,15 @@ class World(FakeApi):
         base = self._base(request)
         fault = self.plan.meets(request, loop.time()) or base
         self.asked.append((loop.time(), request))
+        if loop.time() < self.not_before.get(request, 0.0):
+            self.broken.append(f"{request} came before the time that Retry-After named")
         if len(self.asked) > BURST and self.asked[-BURST][0] > loop.time() - 1.0:
             self.broken.append(f"more than {BURST} requests in a second")
             await asyncio.sleep(60.0)
         await asyncio.sleep(timeout if fault and fault.slow and not fault.carried_out else 0)
         await self._die_here(place, "before")
         if fault and not fault.carried_out:
-            raise fault.error(request)
+            raise self._refused(request, fault.error(request))
         try:
             answer = await call()
         finally:
@@ -157,8 +162,13 @@ class World(FakeApi):
         await self._die_here(place, "after")
         if fault:
             await asyncio.sleep(timeout if fault.slow else 0)
-            raise fault.error(request)
+            raise self._refused(request, fault.error(request))
         return answer
+
+    def _refused(self, request: Request, error: ApiError) -> ApiError:
+        if error.retry_after:
+            self.not_before[request] = asyncio.get_running_loop().time() + error.retry_after
+        return error
 
     def _base(self, request: Request) -> Fault | None:
         if self.base is None or self.base[:2] != (request.verb, request.kind):

@@ -1,0 +1,113 @@
+"""Kueues that are not set up as dispatch needs them, and one that handles jobs which nobody put into a queue."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.conftest import RELEASE_NAMESPACE, TIMEOUTS, Team
+from controlplane import Cluster, running
+from support.builders import NAME, make_backend, make_runtime, make_start
+from support.install import apply, install_chart
+from support.kueue import QUEUE_NAME, condition_of, make_check, make_cluster_queue, make_flavor, make_local_queue
+from support.service import serving
+from support.waiting import throughout, until
+
+from .conftest import FOREVER, OUTCOME, QUEUE, QueuedTeam
+
+Object = dict[str, Any]
+CRDS = Path(__file__).parents[3] / "crds"
+pytestmark = pytest.mark.cluster
+
+
+def prepare(cluster: Cluster) -> Path:
+    """Install what a team needs, and return the operator's kubeconfig."""
+    kubeconfig = install_chart(cluster, RELEASE_NAMESPACE)
+    forever = make_runtime(FOREVER, pod_annotations={OUTCOME: "run-forever"})
+    apply(cluster, [make_runtime(), forever, make_flavor(), make_check()])
+    return kubeconfig
+
+
+@pytest.fixture(scope="module")
+def willful() -> Iterator[Cluster]:
+    """A cluster whose Kueue does not know the gate, and manages every job; an operator serves all of it."""
+    with running(
+        kueue=True,
+        extra_manifests=sorted(CRDS.glob("*.yaml")),
+        kueue_feature_gates={"AdmissionGatedBy": False},
+        kueue_config={"manageJobsWithoutQueueName": True},
+    ) as cluster:
+        with serving(prepare(cluster), "--all-namespaces", "--verbose"):
+            yield cluster
+
+
+def unproven(team: Team, gate: str) -> str:
+    """Return why a gate of the backend is not proven, once it has been probed."""
+
+    def told() -> str:
+        gates: list[Object] = team.get("dispatchbackend", "default").get("status", {}).get("gates", [])
+        return next((one["reason"] for one in gates if one["name"] == gate and not one["proven"]), "")
+
+    return until(f"{gate} is found unproven", told)
+
+
+def test_a_kueue_that_does_not_know_the_gate_is_found_out(willful: Cluster) -> None:
+    team = QueuedTeam(willful, "gateless", patience="3s")
+    reason = unproven(team, "start-gate")
+    assert "lacks the gate dispatch.phpboyscout.uk/start-gate" in reason
+    assert "Kueue is older than 0.19 or its feature AdmissionGatedBy is off" in reason
+    team.start()
+    assert team.until_told("llama-s1", "Started", "start-gate").startswith("Pending")
+    assert team.all("pods") == []
+
+
+def test_a_plain_job_that_kueue_suspends_anyway_is_reported_and_not_fought_over(willful: Cluster) -> None:
+    team = Team(willful, "unasked", make_backend(timeouts=TIMEOUTS))
+    team.apply(make_start())
+    team.until_phase("llama-s1", "Gated")
+    team.set_gate("llama-s1", "Open")
+
+    def reported() -> Object | None:
+        start = team.get("dispatchstart", "llama-s1")
+        return start if condition_of(start, "Succeeded").get("reason") == "ManagedByKueue" else None
+
+    start = until("it is reported", reported)
+    assert start["status"]["phase"] == "Queued"
+    assert "LocalQueue" in condition_of(start, "Succeeded")["message"]
+    until("Kueue has its way", lambda: team.get("trainjob", NAME)["spec"]["suspend"] is True)
+    generation = team.get("trainjob", NAME)["metadata"]["generation"]
+    throughout(
+        "nobody fights over it", lambda: team.get("trainjob", NAME)["metadata"]["generation"] == generation, seconds=3
+    )
+
+
+def test_a_plain_job_in_a_namespace_with_a_default_queue_never_runs_with_its_gate_closed(
+    kueue_cluster: Cluster,
+) -> None:
+    kubeconfig = prepare(kueue_cluster)
+    namespace = "default-queue-team"
+    team = Team(kueue_cluster, namespace, make_backend(timeouts=TIMEOUTS))
+    with serving(kubeconfig, "--namespace", namespace):
+        # The queue appears after the proof: the probe has seen nothing of it.
+        team.until_probed()
+        queues = [make_cluster_queue(namespace), make_local_queue("default", namespace, namespace)]
+        apply(kueue_cluster, queues)
+        team.apply(make_start())
+        refused = team.until_phase("llama-s1", "Refused")
+        assert condition_of(refused, "ReadBack")["reason"] == "ErrRejected"
+        assert QUEUE_NAME in condition_of(refused, "ReadBack")["message"]
+
+
+def test_a_kueue_that_does_not_handle_train_jobs_is_found_out_before_a_start_runs() -> None:
+    frameworks = ["batch/job", "jobset.x-k8s.io/jobset"]
+    config = {"integrations": {"frameworks": frameworks}}
+    with running(kueue=True, kueue_config=config, extra_manifests=sorted(CRDS.glob("*.yaml"))) as cluster:
+        with serving(prepare(cluster), "--all-namespaces"):
+            team = QueuedTeam(cluster, "unhandled", patience="3s")
+            assert "Kueue does not handle this job" in unproven(team, "fields-kept")
+            team.start()
+            told = team.until_told("llama-s1", "Started", "fields-kept")
+            assert told.startswith("Pending")
+            assert team.get("localqueue", QUEUE)
+            assert not [one for one in team.all("pods") if one["status"].get("phase") == "Running"]

@@ -1,0 +1,46 @@
+"""The preflight probe with the real Kueue."""
+
+from collections.abc import Callable
+from typing import Any
+
+from support.backends import unproven
+from support.install import apply
+from support.kueue import CHECK, make_local_queue
+from support.waiting import until
+
+from .conftest import QUEUE, QueuedTeam
+
+Object = dict[str, Any]
+KINDS = ("trainjobs", "trainingruntimes", "workloads", "jobsets", "pods")
+
+
+def left(team: QueuedTeam) -> list[str]:
+    """Return what a probe has left."""
+    return [f"{kind}/{one['metadata']['name']}" for kind in KINDS for one in team.all(kind)]
+
+
+def test_a_backend_is_proven_and_nothing_is_left(team: QueuedTeam) -> None:
+    status = team.until_probed()["status"]
+    assert unproven(status) == {}
+    assert all(entry["hash"] for entry in status["proof"]["served"])
+    until("nothing is left", lambda: not left(team))
+
+
+def test_a_queue_that_is_missing_is_named_and_proven_once_it_is_there(team: QueuedTeam) -> None:
+    team.until_probed()
+    team.kubectl("delete", "localqueue", QUEUE)
+    team.patch("dbackend", "default", {"spec": {"gpuResource": "amd.com/gpu"}})
+    found = unproven(team.until_probed(proven=False)["status"])
+    assert found.keys() == {"start-gate"}
+    assert f"LocalQueue {QUEUE} does not exist" in found["start-gate"]
+    apply(team.cluster, [make_local_queue(QUEUE, team.namespace, team.namespace)])
+    # It is tried again by itself.
+    team.until_probed(seconds=120)
+    until("nothing is left", lambda: not left(team))
+
+
+def test_a_check_that_is_not_listed_is_named(make_team: Callable[..., QueuedTeam]) -> None:
+    team = make_team(checks=[])
+    found = unproven(team.until_probed(proven=False)["status"])
+    assert found.keys() == {"start-gate"}
+    assert f"does not name the admission check {CHECK}" in found["start-gate"]

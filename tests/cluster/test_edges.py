@@ -1,0 +1,70 @@
+"""The edges of a cluster: namespaces that go, Events that may not be posted, proxies, watches that fall silent."""
+
+from pathlib import Path
+
+import pytest
+
+from support.builders import make_start
+from support.fault_proxy import Asked, Fault, FaultProxy
+from support.service import serving
+from support.waiting import until
+
+from .conftest import Team
+
+
+def is_gone(team: Team) -> bool:
+    return f"{team.namespace} " not in team.cluster.kubectl("get", "namespaces", "--no-headers")
+
+
+@pytest.mark.parametrize("operator_is", ["up", "down"])
+def test_a_namespace_with_starts_in_it_is_deleted(team: Team, account: Path, operator_is: str) -> None:
+    with serving(account, "--namespace", team.namespace):
+        team.apply(
+            make_start(), make_start("open", submission=2, gate="Open"), make_start("bad", submission=3, nodes=0)
+        )
+        team.until_phase("llama-s1", "Gated")
+        team.until_phase("open", "Succeeded")
+        team.until_phase("bad", "Refused")
+        if operator_is == "up":
+            team.cluster.kubectl("delete", "namespace", team.namespace, "--wait=false")
+            until("the namespace is gone", lambda: is_gone(team), seconds=90)
+    if operator_is == "down":
+        team.cluster.kubectl("delete", "namespace", team.namespace, "--wait=false")
+        until("the namespace is gone", lambda: is_gone(team), seconds=90)
+
+
+def test_events_that_are_refused_change_nothing_else(team: Team, account: Path, tmp_path: Path) -> None:
+    with FaultProxy(account, tmp_path).running() as proxy:
+        forbidden = Fault("403", 403, "Forbidden", 'User "u" cannot create resource "events" in API group ""')
+        proxy.rule = lambda asked: forbidden if str(asked) == "create events" else None
+        with serving(proxy.kubeconfig, "--namespace", team.namespace):
+            team.apply(make_start(gate="Open"))
+            team.until_phase("llama-s1", "Succeeded")
+        assert any(str(asked) == "create events" for asked in proxy.asked)
+
+
+def test_no_proxy_is_honoured_for_the_clusters_own_address(team: Team, account: Path) -> None:
+    # Port 1 is never listened on here: whoever asks this proxy fails.
+    dead = {"HTTP_PROXY": "http://127.0.0.1:1", "HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "127.0.0.1,localhost"}
+    environment = {**dead, **{key.lower(): value for key, value in dead.items()}}
+    with serving(account, "--namespace", team.namespace, environment=environment):
+        team.apply(make_start(gate="Open"))
+        team.until_phase("llama-s1", "Succeeded")
+
+
+def test_a_watch_that_falls_silent_is_renewed(team: Team, account: Path, tmp_path: Path) -> None:
+    silenced: list[str] = []
+
+    def rule(asked: Asked) -> Fault | None:
+        if asked.verb != "watch" or asked.resource != "dispatchstarts" or silenced:
+            return None
+        silenced.append(str(asked))
+        return Fault("silent", silent=True)
+
+    with FaultProxy(account, tmp_path).running() as proxy:
+        proxy.rule = rule
+        with serving(proxy.kubeconfig, "--namespace", team.namespace):
+            team.apply(make_start(gate="Open"))
+            # kopf gives a stream up that has sent nothing for 70 s: even a quiet one has a bookmark each minute.
+            team.until_phase("llama-s1", "Succeeded", seconds=110)
+        assert silenced
