@@ -1,6 +1,7 @@
 """After a final refusal: stop what was created, and keep the cluster clean of what turns up late (rules 2, 3, 5)."""
 
 from dispatch_operator.acts import Act, DeleteCopy, DeleteTrainJob, ReadCopy, ReadTrainJob, Record, Settled
+from dispatch_operator.errors import ApiError
 from dispatch_operator.ours import is_going, left_of_ours, made_for, owners, uid_of
 from dispatch_operator.seen import Seen, at
 from dispatch_operator.status import of_verdict, refusal_of
@@ -19,8 +20,8 @@ def stop(seen: Seen, now: float) -> Act | Settled:
     match _delete(seen):
         case Act() as act:
             return act
-        case str(failure):
-            return _again(seen, refusal, failure, now)
+        case ApiError() as error:
+            return _again(seen, refusal, str(error), now, error.retry_after)
         case True:
             # Deleted, but not gone yet: the watch will tell.
             return _recorded(seen, of_verdict(seen, refusal, Phase.STOPPING, now)) or Settled(wake_after=10.0)
@@ -31,17 +32,23 @@ def stop(seen: Seen, now: float) -> Act | Settled:
 def clean_up(seen: Seen) -> Act | Settled:
     """Phases Refused and Lost: a TrainJob or an unowned copy of ours that turns up late is still deleted."""
     if made_for(seen.train_job.obj, seen.start) and not seen.train_job.live:
-        return Settled(again=True) if seen.failure(ReadTrainJob) else ReadTrainJob()
+        return _later(error) if (error := seen.failure(ReadTrainJob)) else ReadTrainJob()
     if made_for(seen.copy.obj, seen.start) and not owners(seen.copy.obj) and not seen.copy.live:
-        return Settled(again=True) if seen.failure(ReadCopy) else ReadCopy()
+        return _later(error) if (error := seen.failure(ReadCopy)) else ReadCopy()
     match _delete(seen):
         case Act() as act:
             return act
-        case left:
-            return Settled(again=isinstance(left, str))
+        case ApiError() as error:
+            return _later(error)
+        case _:
+            return Settled()
 
 
-def _delete(seen: Seen) -> Act | str | bool:
+def _later(error: ApiError) -> Settled:
+    return Settled(again=True, retry_after=error.retry_after)
+
+
+def _delete(seen: Seen) -> Act | ApiError | bool:
     """Return the delete that is due, why it failed, or whether something of ours is still on its way out."""
     job, copy = seen.train_job.obj, seen.copy.obj
     going = False
@@ -49,7 +56,7 @@ def _delete(seen: Seen) -> Act | str | bool:
         if is_going(job):
             going = True
         elif error := seen.failure(DeleteTrainJob):
-            return str(error)
+            return error
         else:
             return DeleteTrainJob(uid_of(job))
     if left_of_ours(copy, seen.start):
@@ -57,7 +64,7 @@ def _delete(seen: Seen) -> Act | str | bool:
             # An owned copy goes with its TrainJob, by garbage collection.
             return True
         if error := seen.failure(DeleteCopy):
-            return str(error)
+            return error
         return DeleteCopy(uid_of(copy), at(copy, "metadata", "resourceVersion") or "")
     return going
 

@@ -63,7 +63,9 @@ def _going_on(seen: Seen, now: float) -> Act | Settled:
         if problem:
             unread = seen.failure(ReadCopy) or seen.failure(ReadRuntime)
             settled = _recorded(seen, mirror.copy_altered(seen, problem, unread=unread is not None), now)
-            return settled if isinstance(settled, Act) else Settled(again=unread is not None)
+            if isinstance(settled, Act) or unread is None:
+                return settled
+            return Settled(again=True, retry_after=unread.retry_after)
     return _move(seen, change, now) if change else _mirror(seen, now)
 
 

@@ -48,5 +48,9 @@ def is_kueues(seen: Seen) -> bool:
 
 
 def closed_phase(seen: Seen) -> Phase:
-    """Return Held when the gate has been open before, else Gated."""
-    return Phase.HELD if phase_of(seen.start) in OPENED and start_frame(seen.start).gate is Gate.HELD else Phase.GATED
+    """Return Held when the gate has been open before, else Gated.
+
+    Held stays until the gate is open again: in Kueue mode it is what allows the release (section 12).
+    """
+    phase, gate = phase_of(seen.start), start_frame(seen.start).gate
+    return Phase.HELD if phase is Phase.HELD or (phase in OPENED and gate is Gate.HELD) else Phase.GATED

@@ -8,12 +8,10 @@ from dispatch_operator.vocabulary import Condition, ErrorClass
 
 
 def judge_train_job(seen: Seen, step: Condition, *, never_final: bool = False) -> Act | Verdict | None:
-    """Judge the TrainJob of our name by a live read: None when it is ours and stays, or is gone after all."""
+    """Judge the TrainJob of our name by a live read: None when it is ours and stays."""
     if not seen.train_job.live:
         error = seen.failure(ReadTrainJob)
         return transient(step, error, never_final=never_final) if error else ReadTrainJob()
-    if seen.train_job.absent:
-        return None
     claim = claim_on_train_job(seen)
     name = at(seen.train_job.obj, "metadata", "name")
     match claim:

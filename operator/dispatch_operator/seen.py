@@ -72,15 +72,12 @@ class Seen:
         return self.failures.get(act)
 
 
-def at(obj: object, *path: str | int) -> Any:  # noqa: ANN401 - what lies there has any type.
+def at(obj: object, *path: str) -> Any:  # noqa: ANN401 - what lies there has any type.
     """Return what lies at a path of a JSON value, or None where any part of it is missing."""
     for part in path:
-        if isinstance(obj, Mapping) and isinstance(part, str):
-            obj = obj.get(part)
-        elif isinstance(obj, list) and isinstance(part, int) and -len(obj) <= part < len(obj):
-            obj = obj[part]
-        else:
+        if not isinstance(obj, Mapping):
             return None
+        obj = obj.get(part)
     return obj
 
 

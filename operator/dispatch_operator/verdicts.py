@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dispatch_operator.errors import ApiError, Outcome
+from dispatch_operator.errors import ApiError
 from dispatch_operator.problems import Problem, class_of, summary
 from dispatch_operator.vocabulary import Condition, ErrorClass
 
@@ -54,14 +54,3 @@ def transient(step: Condition, error: ApiError, *, never_final: bool = False) ->
         retry_after=error.retry_after,
         never_final=never_final,
     )
-
-
-def class_of_write(error: ApiError) -> ErrorClass:
-    """Map the failure of a create or a patch to its class (contract section 9)."""
-    match error.outcome:
-        case Outcome.DEFINITE:
-            return ErrorClass.REJECTED
-        case Outcome.NOTHING_HAPPENED:
-            return ErrorClass.UNREACHABLE
-        case Outcome.UNANSWERED:
-            return ErrorClass.OUTCOME_UNKNOWN

@@ -30,6 +30,10 @@ LOOK_AGAIN = 0.5
 """Seconds until the next live read, when the watch lags behind what was read."""
 
 
+CLOCK_GRAIN = 0.1
+"""Seconds by which two clocks may differ."""
+
+
 class UndecidedError(Exception):
     """A probe came to no verdict; the message says why."""
 
@@ -117,7 +121,8 @@ class Probe:
         uid, before = uid_of(seen.train_job.obj), _version(seen.workload.obj)
         if not condition(seen.start, Condition.WORKLOAD_GATED):
             seen = replace(seen, start=with_condition(seen.start, Condition.WORKLOAD_GATED, self.clock()))
-        await self._until(seen, lambda: _version(self.cache.workload(uid)) != before, seconds)
+        # The event loop's clock may be a little ahead of the one that the step reads.
+        await self._until(seen, lambda: _version(self.cache.workload(uid)) != before, seconds + CLOCK_GRAIN)
         return replace(seen, workload=Sight(self.cache.workload(uid)))
 
     async def _see_that_it_was_not_disturbed(self, seen: Seen, refusal: Refusal) -> None:

@@ -90,8 +90,14 @@ def _stored_changed(seen: Seen) -> Refusal:
 
 def _delete(seen: Seen) -> Act | Verdict:
     if error := seen.failure(DeleteCopy):
-        return transient(STEP, error)
+        return _after_failed_write(error)
     return DeleteCopy(uid_of(seen.copy.obj), at(seen.copy.obj, "metadata", "resourceVersion") or "")
+
+
+def _after_failed_write(error: ApiError) -> Refusal:
+    if error.outcome is Outcome.DEFINITE:
+        return Refusal(STEP, ErrorClass.REJECTED, str(error))
+    return transient(STEP, error)
 
 
 def _bring_up_to_date(seen: Seen) -> Act | Verdict | None:
@@ -100,5 +106,5 @@ def _bring_up_to_date(seen: Seen) -> Act | Verdict | None:
     if all(held.get(key) == value for key, value in wanted.items() if key.startswith(f"{GROUP}/")):
         return None
     if error := seen.failure(AdoptCopy):
-        return transient(STEP, error)
+        return _after_failed_write(error)
     return AdoptCopy(wanted, uid_of(seen.copy.obj), at(seen.copy.obj, "metadata", "resourceVersion") or "")

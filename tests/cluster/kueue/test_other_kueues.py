@@ -32,14 +32,16 @@ def prepare(cluster: Cluster) -> Path:
 @pytest.fixture(scope="module")
 def willful() -> Iterator[Cluster]:
     """A cluster whose Kueue does not know the gate, and manages every job; an operator serves all of it."""
-    with running(
-        kueue=True,
-        extra_manifests=sorted(CRDS.glob("*.yaml")),
-        kueue_feature_gates={"AdmissionGatedBy": False},
-        kueue_config={"manageJobsWithoutQueueName": True},
-    ) as cluster:
-        with serving(prepare(cluster), "--all-namespaces", "--verbose"):
-            yield cluster
+    with (
+        running(
+            kueue=True,
+            extra_manifests=sorted(CRDS.glob("*.yaml")),
+            kueue_feature_gates={"AdmissionGatedBy": False},
+            kueue_config={"manageJobsWithoutQueueName": True},
+        ) as cluster,
+        serving(prepare(cluster), "--all-namespaces", "--verbose"),
+    ):
+        yield cluster
 
 
 def unproven(team: Team, gate: str) -> str:

@@ -15,7 +15,6 @@ from dispatch_operator.seen import at
 from dispatch_operator.tidy import Tidier
 from dispatch_operator.work_queue import WorkQueue
 from support.faults.world import World
-from support.operator import NOW
 
 Object = dict[str, Any]
 WATCHED = {
@@ -31,11 +30,6 @@ WATCHED = {
 Route = tuple[WorkQueue[Key], Callable[[str, Object], Iterable[Key]]]
 
 
-def clock() -> float:
-    """Return the virtual time in seconds since the epoch."""
-    return NOW + asyncio.get_running_loop().time()
-
-
 @dataclass
 class RunningOperator:
     """One cluster-wide operator over a world."""
@@ -47,7 +41,7 @@ class RunningOperator:
     def start(self) -> None:
         """List everything, then watch and work."""
         cluster: Any = self.world
-        cache = self.cache
+        cache, clock = self.cache, self.world.clock
         tidier = Tidier(Departures(cluster, cache), Collector(cluster, cache))
         checks = AdmissionChecks(cluster, cache, clock)
         self.routes = (

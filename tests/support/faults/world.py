@@ -12,6 +12,7 @@ from dispatch_operator.errors import ApiError
 from dispatch_operator.seen import at, condition
 from support.fake_api import FakeApi, Request
 from support.faults.fault import WHILE, Fault, Lasts
+from support.operator import NOW
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -79,8 +80,16 @@ class World(FakeApi):
     """A fault that the scenario is about: the first request of a verb and kind meets it, whatever else is planned."""
     reacts: Callable[["World"], None] = lambda _world: None
     """What the scenario's other controllers do after each request."""
+    began: float | None = None
+    """When this world began, by the event loop's clock."""
     _informed: dict[tuple[str, str, str], Object] = field(default_factory=dict)
     _opened: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def clock(self) -> float:
+        """Return the virtual time in seconds since the epoch; each world begins at the same one."""
+        now = asyncio.get_running_loop().time()
+        self.began = now if self.began is None else self.began
+        return NOW + now - self.began
 
     async def get(self, kind: str, namespace: str | None, name: str, *, timeout: float) -> Object | None:
         request = Request("get", str(kind), name)
