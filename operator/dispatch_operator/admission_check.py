@@ -86,7 +86,7 @@ class AdmissionChecks:
         except ApiError as error:
             # A conflict means that the object is newer than the cache; the next event tells.
             logger.log(logging.DEBUG if error.conflict or error.not_found else logging.WARNING, "%s", error)
-            return Settled(again=not error.not_found, retry_after=error.retry_after)
+            return Settled(again=True, retry_after=error.retry_after)
         return Settled()
 
     async def _check(self, name: str) -> None:

@@ -81,7 +81,7 @@ class Cluster:
         try:
             return await self._request("get", "GET", kind, namespace, name, timeout=timeout)
         except ApiError as error:
-            if error.not_found and error.reason == "NotFound":
+            if error.not_found:
                 return None
             raise
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dispatch_operator.acts import (
@@ -80,7 +80,8 @@ class Looker:
         for _ in range(BUDGET):
             decision = decide(seen, self.clock())
             if isinstance(decision, Settled):
-                return decision
+                # What a precondition failed on was changed by somebody: it is looked at once more.
+                return replace(decision, again=True) if contested and decision.wake_after is None else decision
             begun = self.clock()
             answer = await self._carry_out(seen, decision)
             if isinstance(answer, ApiError) and (answer.conflict or answer.not_found):

@@ -251,6 +251,19 @@ async def test_what_turns_up_late_and_can_not_be_read_is_looked_at_again(
     assert api.all(kind) == []
 
 
+@pytest.mark.parametrize("kind", [JOB, COPY])
+async def test_what_turns_up_late_and_can_not_be_deleted_is_tried_again(
+    api: FakeApi, operator: FakeOperator, kind: str
+) -> None:
+    api.edit("DispatchStart", lambda start: start["spec"]["request"]["spec"].update(nodes=0))
+    await operator.settle()
+    api.put(sign(api, {"kind": kind, "spec": {}}))
+    api.before = nth(1, "delete", kind, unanswered("delete", kind))
+    assert (await operator.look()).again
+    await operator.settle()
+    assert api.all(kind) == []
+
+
 def test_an_act_that_nobody_knows_is_an_error_of_ours() -> None:
     with pytest.raises(TypeError, match="unknown act"):
         learn(Seen(make_start()), Act(), None, 0.0)
