@@ -52,7 +52,7 @@ class Cache:
             self._put_workload(obj)
 
     def put_written(self, kind: str, obj: Object) -> None:
-        """Keep an object as this operator has just written it: what a watch then tells of it is no news to its writer."""
+        """Keep an object as this operator has just written it: a watch that then tells of it tells nothing new."""
         self.put(kind, obj)
         self._written[uid_of(obj)] = at(obj, "metadata", "resourceVersion")
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import aiohttp
 from kubernetes_asyncio import client, config
+from yaml import YAMLError
 
 from dispatch_operator import __version__
 from dispatch_operator.errors import HTTP_UNAUTHORIZED, ApiError, Outcome, answered
@@ -291,8 +292,9 @@ async def connected(kubeconfig: str | None) -> AsyncIterator[Cluster]:
             config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
             await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
-    except config.ConfigException as error:
-        raise NoClusterError(str(error)) from error
+    except (config.ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError) as error:
+        # A file that is no kubeconfig fails in as many ways as there are parts of it.
+        raise NoClusterError(f"{kubeconfig or 'the kubeconfig'} can't be used: {error}") from error
     async with client.ApiClient(configuration) as api:
         api.user_agent = f"dispatch-operator/{__version__}"
         yield Cluster(api)

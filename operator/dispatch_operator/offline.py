@@ -40,7 +40,7 @@ class UnreadableError(click.ClickException):
 @click.option("--runtime", "runtime_file", required=True, metavar="RUNTIME.yaml", help="The runtime that it names.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Format.")
 def render_command(start_file: str, backend_file: str, runtime_file: str, output: str) -> None:
-    r"""Print what a DispatchStart becomes, or why it is refused.
+    """Print what a DispatchStart becomes, or why it is refused.
 
     It makes steps 1 to 4 of a Start without a cluster, exactly as the operator makes them, and prints the two objects
     that the operator would create: the copy of the runtime, and the TrainJob. Whether the backend has proved its
@@ -61,7 +61,7 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
       dispatch-operator render -f start.yaml --backend backend.yaml --runtime runtime.yaml
       kubectl get clustertrainingruntime torch-dispatch -o json |
         dispatch-operator render -f start.yaml --backend backend.yaml --runtime - -o json
-    """
+    """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
     start = _read(start_file, API_VERSION, Kind.DISPATCH_START)
     backend_object = _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)
     backend = _backend(backend_file, backend_object)
@@ -81,7 +81,7 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
 @click.option("-f", "--filename", "runtime_file", required=True, metavar="RUNTIME.yaml", help="The runtime.")
 @click.option("--backend", "backend_file", metavar="BACKEND.yaml", help="The DispatchBackend, for its gpuResource.")
 def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
-    r"""Say whether a TrainingRuntime or ClusterTrainingRuntime is fit for Starts, and if not why.
+    """Say whether a TrainingRuntime or ClusterTrainingRuntime is fit for Starts, and if not why.
 
     The rules make sure that a submission is one run with one outcome: no pod is retried behind the supervisor's back,
     no outcome is cleaned up before it is read, and nothing of the runtime gets in the request's way. names-fit, which
@@ -99,7 +99,7 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
     Examples:
       dispatch-operator check-runtime -f runtime.yaml
       kubectl get clustertrainingruntime torch-dispatch -o yaml | dispatch-operator check-runtime -f -
-    """
+    """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
     runtime = _read(runtime_file, TRAINER_API_VERSION, *RuntimeKind)
     resource = DEFAULT_GPU_RESOURCE
     if backend_file is not None:
@@ -110,12 +110,12 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
 
 @click.command("crds")
 def crds_command() -> None:
-    r"""Print the CustomResourceDefinitions of DispatchStart and DispatchBackend.
+    """Print the CustomResourceDefinitions of DispatchStart and DispatchBackend.
 
     \b
     Example:
       dispatch-operator crds | kubectl apply --server-side -f -
-    """
+    """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
     click.echo(to_yaml(*crds()), nl=False)
 
 

@@ -80,7 +80,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     try:
         asyncio.run(_run(options))
     except NoClusterError as error:
-        raise click.ClickException(f"no cluster to connect to: {error}; name a --kubeconfig") from error
+        raise click.ClickException(f"no cluster to connect to: {error}; name another with --kubeconfig") from error
     except LeaseLostError as error:
         raise click.ClickException(str(error)) from error
 

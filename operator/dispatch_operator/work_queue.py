@@ -29,9 +29,9 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def add(self, key: K) -> None:
-        """Ask for a look at a key, as soon as there is room; after a failure, not before the shortest backoff has passed.
+        """Ask for a look at a key, as soon as there is room.
 
-        An event may come before a backoff's end, but what fails and is told of its own events must not run hot, and a
+        After a failure it is made when the shortest backoff has passed. An event may come before a backoff's end, but what fails and is told of its own events must not run hot, and a
         server's Retry-After is honoured.
         """
         if self._closed:

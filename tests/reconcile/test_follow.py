@@ -269,6 +269,8 @@ async def test_a_failure_whose_pods_can_not_be_listed_has_the_train_jobs_own_rea
 
 
 async def test_a_deadline_tells_of_an_image_that_could_not_be_pulled(api: FakeApi, operator: FakeOperator) -> None:
+    put_pod(api, {"phase": "Pending"}, "pod-1")
+    put_pod(api, {"containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}]}, "pod-2")
     put_pod(
         api, {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}]}
     )

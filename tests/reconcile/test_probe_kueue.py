@@ -88,6 +88,18 @@ async def test_a_slow_kueue_is_waited_for(kueue: Kueue, after: float) -> None:
     assert unproven(operator.status()) == {}
 
 
+async def test_a_kueue_that_writes_all_the_time_is_no_news(kueue: Kueue) -> None:
+    kueue.checks = ["other"]
+    operator = FakeBackends(kueue.api)
+    looking = asyncio.create_task(operator.look())
+    for number in range(2_000):
+        await asyncio.sleep(0.01)
+        if kueue.made():
+            kueue.api.edit(WORKLOAD, lambda held, number=number: held["status"].update(number=number))
+    await looking
+    assert "does not list the admission check" in unproven(operator.status())["start-gate"]
+
+
 def reserves(kueue: Kueue) -> None:
     kueue.conditions = [{"type": "QuotaReserved", "status": "True"}]
 

@@ -205,8 +205,8 @@ def test_crds_prints_the_crds() -> None:
     assert tuple(yaml.safe_load_all(result.stdout)) == crds()
 
 
-@pytest.mark.parametrize("name", ["render", "check-runtime", "crds"])
+@pytest.mark.parametrize("name", ["run", "render", "check-runtime", "crds"])
 def test_help_teaches_with_an_example(name: str) -> None:
     result = command(name, "--help")
     assert result.exit_code == 0
-    assert f"dispatch-operator {name}" in result.stdout
+    assert f"\n    dispatch-operator {name}" in result.stdout

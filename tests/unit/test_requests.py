@@ -164,12 +164,15 @@ async def test_a_list_sends_its_selectors(server: kmock.RawHandler, kubernetes: 
     assert dict(request.url.query) == {"labelSelector": "a=b"}
 
 
-async def test_without_a_cluster_the_error_says_so(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "text", ["{}", "a: [", "[]", "clusters: 5\ncurrent-context: x", "current-context: x\ncontexts: []"]
+)
+async def test_without_a_cluster_the_error_says_so(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    empty = tmp_path / "config"
-    empty.write_text("{}")
-    with pytest.raises(NoClusterError):
-        async with connected(str(empty)):
+    file = tmp_path / "config"
+    file.write_text(text)
+    with pytest.raises(NoClusterError, match="can't be used"):
+        async with connected(str(file)):
             pass
 
 

@@ -14,7 +14,7 @@ from dispatch_operator.errors import ApiError
 from dispatch_operator.learn import learn
 from dispatch_operator.look import answer_to, carry_out
 from dispatch_operator.models import Backend, read_backend
-from dispatch_operator.ours import is_going, made_for, owners, uid_of
+from dispatch_operator.ours import gates, is_going, made_for, owners, uid_of
 from dispatch_operator.preflight.sweep import sweep
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
 from dispatch_operator.preflight.virtual import begin, gate_of, is_verdict, next_step, with_condition
@@ -30,6 +30,7 @@ LOOK_AGAIN = 0.5
 """Seconds until the next live read, when the watch lags behind what was read."""
 
 
+ADMISSION_CHECKS = ("status", "admissionChecks")
 CLOCK_GRAIN = 0.1
 """Seconds by which two clocks may differ."""
 
@@ -118,11 +119,11 @@ class Probe:
 
     async def _await_workload(self, seen: Seen, seconds: float) -> Seen:
         """Wait for a change of the Workload, as a DispatchStart's look would be woken by one."""
-        uid, before = uid_of(seen.train_job.obj), _version(seen.workload.obj)
+        uid, before = uid_of(seen.train_job.obj), _promised(seen.workload.obj)
         if not condition(seen.start, Condition.WORKLOAD_GATED):
             seen = replace(seen, start=with_condition(seen.start, Condition.WORKLOAD_GATED, self.clock()))
         # The event loop's clock may be a little ahead of the one that the step reads.
-        await self._until(seen, lambda: _version(self.cache.workload(uid)) != before, seconds + CLOCK_GRAIN)
+        await self._until(seen, lambda: _promised(self.cache.workload(uid)) != before, seconds + CLOCK_GRAIN)
         return replace(seen, workload=Sight(self.cache.workload(uid)))
 
     async def _see_that_it_was_not_disturbed(self, seen: Seen, refusal: Refusal) -> None:
@@ -214,8 +215,9 @@ def _has_quota(workload: object) -> bool:
     return condition(workload, "QuotaReserved").get("status") == "True"
 
 
-def _version(obj: object) -> object:
-    return at(obj, "metadata", "resourceVersion")
+def _promised(workload: object) -> tuple[object, ...]:
+    """Return what step 9 looks at. Kueue 0.19 writes the status of one without a LocalQueue many times a second."""
+    return uid_of(workload), gates(workload), [at(entry, "name") for entry in at(workload, *ADMISSION_CHECKS) or ()]
 
 
 def _identity(backend: object) -> tuple[object, object]:

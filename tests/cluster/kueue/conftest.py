@@ -80,10 +80,6 @@ class QueuedTeam(Team):
         self.apply(make_start(name, gpusPerNode=gpus, extensions=extensions, **fields))
         return train_job(fields.get("submission", 1))
 
-    def backend(self) -> Object:
-        """Return the DispatchBackend."""
-        return self.get("dispatchbackend", "default")
-
     def workload(self, name: str = NAME) -> Object:
         """Return the Workload of a TrainJob, when it exists."""
         return until(f"a Workload of {name}", lambda: workload_of(self.cluster, self.namespace, name))
@@ -137,3 +133,11 @@ def make_team(kueue_cluster: Cluster, operator: Service) -> Callable[..., Queued
 def team(make_team: Callable[..., QueuedTeam]) -> QueuedTeam:
     """A namespace with more quota than a test asks for."""
     return make_team()
+
+
+@pytest.fixture
+def proven(make_team: Callable[..., QueuedTeam]) -> QueuedTeam:
+    """A team whose queue was fit when the backend was proven; a test breaks it afterwards."""
+    team = make_team(patience="3s")
+    team.until_probed()
+    return team

@@ -8,13 +8,14 @@ import pytest
 
 from cluster.conftest import RELEASE_NAMESPACE, TIMEOUTS, Team
 from controlplane import Cluster, running
+from support.backends import unproven
 from support.builders import NAME, make_backend, make_runtime, make_start
 from support.install import apply, install_chart
 from support.kueue import QUEUE_NAME, condition_of, make_check, make_cluster_queue, make_flavor, make_local_queue
 from support.service import serving
 from support.waiting import throughout, until
 
-from .conftest import FOREVER, OUTCOME, QUEUE, QueuedTeam
+from .conftest import FOREVER, OUTCOME, QueuedTeam
 
 Object = dict[str, Any]
 CRDS = Path(__file__).parents[3] / "crds"
@@ -44,19 +45,9 @@ def willful() -> Iterator[Cluster]:
         yield cluster
 
 
-def unproven(team: Team, gate: str) -> str:
-    """Return why a gate of the backend is not proven, once it has been probed."""
-
-    def told() -> str:
-        gates: list[Object] = team.get("dispatchbackend", "default").get("status", {}).get("gates", [])
-        return next((one["reason"] for one in gates if one["name"] == gate and not one["proven"]), "")
-
-    return until(f"{gate} is found unproven", told)
-
-
 def test_a_kueue_that_does_not_know_the_gate_is_found_out(willful: Cluster) -> None:
     team = QueuedTeam(willful, "gateless", patience="3s")
-    reason = unproven(team, "start-gate")
+    reason = unproven(team.until_probed(proven=False)["status"])["start-gate"]
     assert "lacks the gate dispatch.phpboyscout.uk/start-gate" in reason
     assert "Kueue is older than 0.19 or its feature AdmissionGatedBy is off" in reason
     team.start()
@@ -104,12 +95,14 @@ def test_a_plain_job_in_a_namespace_with_a_default_queue_never_runs_with_its_gat
 def test_a_kueue_that_does_not_handle_train_jobs_is_found_out_before_a_start_runs() -> None:
     frameworks = ["batch/job", "jobset.x-k8s.io/jobset"]
     config = {"integrations": {"frameworks": frameworks}}
-    with running(kueue=True, kueue_config=config, extra_manifests=sorted(CRDS.glob("*.yaml"))) as cluster:
-        with serving(prepare(cluster), "--all-namespaces"):
-            team = QueuedTeam(cluster, "unhandled", patience="3s")
-            assert "Kueue does not handle this job" in unproven(team, "fields-kept")
-            team.start()
-            told = team.until_told("llama-s1", "Started", "fields-kept")
-            assert told.startswith("Pending")
-            assert team.get("localqueue", QUEUE)
-            assert not [one for one in team.all("pods") if one["status"].get("phase") == "Running"]
+    manifests = sorted(CRDS.glob("*.yaml"))
+    with (
+        running(kueue=True, kueue_config=config, extra_manifests=manifests) as cluster,
+        serving(prepare(cluster), "--all-namespaces"),
+    ):
+        team = QueuedTeam(cluster, "unhandled", patience="3s")
+        found = unproven(team.until_probed(proven=False)["status"])
+        assert "Kueue does not handle this job" in found["fields-kept"]
+        team.start()
+        assert team.until_told("llama-s1", "Started", "fields-kept").startswith("Pending")
+        assert not [one for one in team.all("pods") if one["status"].get("phase") == "Running"]

@@ -26,21 +26,20 @@ def test_a_backend_is_proven_and_nothing_is_left(team: QueuedTeam) -> None:
     until("nothing is left", lambda: not left(team))
 
 
-def test_a_queue_that_is_missing_is_named_and_proven_once_it_is_there(team: QueuedTeam) -> None:
-    team.until_probed()
-    team.kubectl("delete", "localqueue", QUEUE)
-    team.patch("dbackend", "default", {"spec": {"gpuResource": "amd.com/gpu"}})
-    found = unproven(team.until_probed(proven=False)["status"])
+def test_a_queue_that_is_missing_is_named_and_proven_once_it_is_there(proven: QueuedTeam) -> None:
+    proven.kubectl("delete", "localqueue", QUEUE)
+    proven.patch("dbackend", "default", {"spec": {"gpuResource": "amd.com/gpu"}})
+    found = unproven(proven.until_probed(proven=False)["status"])
     assert found.keys() == {"start-gate"}
     assert f"LocalQueue {QUEUE} does not exist" in found["start-gate"]
-    apply(team.cluster, [make_local_queue(QUEUE, team.namespace, team.namespace)])
+    apply(proven.cluster, [make_local_queue(QUEUE, proven.namespace, proven.namespace)])
     # It is tried again by itself.
-    team.until_probed(seconds=120)
-    until("nothing is left", lambda: not left(team))
+    proven.until_probed(seconds=120)
+    until("nothing is left", lambda: not left(proven))
 
 
 def test_a_check_that_is_not_listed_is_named(make_team: Callable[..., QueuedTeam]) -> None:
-    team = make_team(checks=[])
+    team = make_team(checks=[], patience="3s")
     found = unproven(team.until_probed(proven=False)["status"])
     assert found.keys() == {"start-gate"}
     assert f"does not name the admission check {CHECK}" in found["start-gate"]

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
+from support.backends import unproven
 from support.install import apply
 from support.kueue import CHECK, FLAVOR, condition_of, make_flavor, make_local_queue
 from support.waiting import until
@@ -14,14 +13,6 @@ from support.waiting import until
 from .conftest import QUEUE, QueuedTeam
 
 Object = dict[str, Any]
-
-
-@pytest.fixture
-def proven(make_team: Callable[..., QueuedTeam]) -> QueuedTeam:
-    """A team whose queue was fit when the backend was proven; a test breaks it afterwards."""
-    team = make_team(patience="3s")
-    team.until_probed()
-    return team
 
 
 def refused(team: QueuedTeam) -> str:
@@ -76,31 +67,20 @@ def test_a_check_for_some_flavors_only(proven: QueuedTeam) -> None:
 def test_a_backend_on_such_a_queue_says_so_and_takes_no_starts(make_team: Callable[..., QueuedTeam]) -> None:
     team = make_team(flavors=(FLAVOR, "another"), checks={CHECK: ["another"]}, patience="3s")
     apply(team.cluster, [make_flavor("another")])
-
-    def told() -> str:
-        ready = condition_of(team.backend(), "Ready")
-        return str(ready["message"]) if ready.get("status") == "False" else ""
-
-    assert f"binds the admission check {CHECK} to the flavors another only" in until("the backend is judged", told)
+    found = unproven(team.until_probed(proven=False)["status"])
+    assert f"binds the admission check {CHECK} to the flavors another only" in found["start-gate"]
     team.start()
-    pending = team.until_told("llama-s1", "Started", "start-gate")
-    assert pending.startswith("Pending")
+    assert team.until_told("llama-s1", "Started", "start-gate").startswith("Pending")
     assert ours(team, "trainjobs") == []
 
 
 def test_a_failed_start_makes_the_backend_observe_only_until_it_is_proven_again(proven: QueuedTeam) -> None:
     proven.kubectl("delete", "localqueue", QUEUE)
     refused(proven)
-    start_gate = until("the backend is doubted", lambda: unproven(proven))
-    assert start_gate["name"] == "start-gate"
+    found = until("the backend is doubted", lambda: unproven(proven.get("dispatchbackend", "default")["status"]))
+    assert found.keys() == {"start-gate"}
     apply(proven.cluster, [make_local_queue(QUEUE, proven.namespace, proven.namespace)])
     proven.until_probed()
-
-
-def unproven(team: QueuedTeam) -> Object | None:
-    """Return the first gate of the backend that is not proven."""
-    gates: list[Object] = team.backend()["status"].get("gates", [])
-    return next((gate for gate in gates if not gate["proven"]), None)
 
 
 def test_the_wait_ends_when_the_check_is_listed(proven: QueuedTeam) -> None:
