@@ -82,7 +82,7 @@ class Cluster:
         try:
             return await self._request("get", "GET", kind, namespace, name, timeout=timeout)
         except ApiError as error:
-            if error.not_found:
+            if error.not_found and error.reason == "NotFound":
                 return None
             raise
 

@@ -74,7 +74,7 @@ class Collector:
                 )
                 logger.info("%s/%s: collected a copy that was left without an owner", *key)
         except ApiError as error:
-            if error.not_found:
+            if error.not_found and error.verb == "delete":
                 return Settled()
             logger.warning("%s/%s is left without an owner: %s", *key, error)
             return Settled(again=True, retry_after=error.retry_after)

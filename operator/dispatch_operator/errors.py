@@ -62,8 +62,8 @@ class ApiError(Exception):
 
     @property
     def not_found(self) -> bool:
-        """True when the object of that name does not exist; a kind that is not served says nothing of its objects."""
-        return self.status == HTTP_NOT_FOUND and self.reason == "NotFound"
+        """True when the object of that name does not exist."""
+        return self.status == HTTP_NOT_FOUND
 
     @property
     def webhook_has_not_seen_the_copy(self) -> bool:

@@ -5,15 +5,20 @@
 
 from dispatch_operator.acts import Act, FindWorkload, SetActive, SetGates
 from dispatch_operator.ours import gates, phase_of, uid_of
+from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Seen, at
-from dispatch_operator.vocabulary import START_GATE, Phase
+from dispatch_operator.vocabulary import START_GATE, Gate, Phase
 
 
 def is_open(seen: Seen) -> bool:
     """Tell whether dispatch's gate is gone and the job is not held by us."""
-    return START_GATE not in gates(seen.train_job.obj) and not (
-        is_deactivated(seen) and phase_of(seen.start) is Phase.HELD
-    )
+    if START_GATE in gates(seen.train_job.obj):
+        return False
+    if phase_of(seen.start) is not Phase.HELD:
+        return True
+    # What we hold is released only by a live read: a watch may not have told yet of our own hold.
+    unknown = start_frame(seen.start).gate is Gate.OPEN and not seen.workload.live
+    return not unknown and not is_deactivated(seen)
 
 
 def is_deactivated(seen: Seen) -> bool:
@@ -27,6 +32,8 @@ def change(seen: Seen, *, opening: bool) -> Act | None:
     if opening and START_GATE in gates(job):
         left = tuple(name for name in gates(job) if name != START_GATE)
         return SetGates(left, uid_of(job), at(job, "metadata", "resourceVersion") or "")
+    if not seen.workload.live and (opening or workload is None):
+        return FindWorkload(uid_of(job))
     if workload is None:
-        return None if seen.workload.live else FindWorkload(uid_of(job))
+        return None
     return SetActive(opening, at(workload, "metadata", "name"), uid_of(workload))

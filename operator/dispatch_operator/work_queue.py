@@ -31,8 +31,8 @@ class WorkQueue(Generic[K]):
     def add(self, key: K) -> None:
         """Ask for a look at a key, as soon as there is room.
 
-        After a failure it is made when the shortest backoff has passed. An event may come before a backoff's end, but what fails and is told of its own events must not run hot, and a
-        server's Retry-After is honoured.
+        After a failure an event may end a backoff, but not before its first second and a server's Retry-After have
+        passed: what fails, and is told of its own events, must not run hot.
         """
         if self._closed:
             return

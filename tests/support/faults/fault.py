@@ -81,7 +81,12 @@ FAULTS = (
     ),
     Fault("403 of a quota", Says.NO, _answer(403, "Forbidden", "exceeded quota: objects"), verbs=("create",)),
     Fault("404", Says.NO, _answer(404, "NotFound", '"{name}" not found'), verbs=("create", "patch", "apply")),
-    Fault("404 of a kind that is not served", Says.NO, _answer(404, "", "404 page not found")),
+    Fault(
+        "404 of a kind that is not served",
+        Says.NO,
+        _answer(404, "", "404 page not found"),
+        verbs=("get", "list", "create", "patch", "apply"),
+    ),
     Fault("405", Says.NO, _answer(405, "MethodNotAllowed", "no"), verbs=WRITES),
     Fault("409 Conflict", Says.NOTHING_HAPPENED, _answer(409, "Conflict", "the object has been modified")),
     Fault("409 AlreadyExists", Says.NO, _answer(409, "AlreadyExists", '"{name}" already exists'), verbs=("create",)),
