@@ -80,7 +80,7 @@ FAULTS = (
         verbs=WRITES,
     ),
     Fault("403 of a quota", Says.NO, _answer(403, "Forbidden", "exceeded quota: objects"), verbs=("create",)),
-    Fault("404", Says.NO, _answer(404, "NotFound", '"{name}" not found'), verbs=("create", "patch", "apply")),
+    Fault("404", Says.NO, _answer(404, "NotFound", '"{name}" not found'), verbs=("create", "patch")),
     Fault(
         "404 of a kind that is not served",
         Says.NO,

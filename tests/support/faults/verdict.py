@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dispatch_operator.vocabulary import ErrorClass
 from support.fake_api import Request
 from support.faults.fault import WRITES, Fault, Lasts, Says
-from support.faults.world import COPY, JOB, START
+from support.faults.world import CHECK, COPY, JOB, START, WORKLOAD
+
+OF_THE_CHECK = (("apply", CHECK), ("apply", WORKLOAD))
+"""Requests of the AdmissionCheck's controller, whose failure refuses nothing."""
 
 
 def refused_with(requests: Sequence[Request], place: int, fault: Fault, lasts: Lasts, retry: str) -> ErrorClass | None:
@@ -21,7 +24,8 @@ def refused_with(requests: Sequence[Request], place: int, fault: Fault, lasts: L
     request, before = requests[place], requests[:place]
     has_train_job = any((one.verb, one.kind) == ("create", JOB) for one in before)
     has_started = any((one.verb, one.kind) == ("patch", START) for one in before)
-    if (request.verb, request.kind) == ("patch", START) or has_started or lasts is Lasts.OUTAGE:
+    is_a_record = (request.verb, request.kind) == ("patch", START)
+    if is_a_record or has_started or lasts is Lasts.OUTAGE or (request.verb, request.kind) in OF_THE_CHECK:
         # What is not recorded is looked at again; and what was recorded as Started is never refused.
         return None
     if request.verb in WRITES and request.kind in {COPY, JOB}:

@@ -22,6 +22,7 @@ START_UID = "dispatch.phpboyscout.uk/start-uid"
 BURST = 120
 """Requests that may be made within one second: a look's own budget, and some of its neighbours; more is hammering."""
 WORKLOAD, JOB, COPY, START = "Workload", "TrainJob", "TrainingRuntime", "DispatchStart"
+CHECK = "AdmissionCheck"
 
 
 class Watcher(Protocol):
