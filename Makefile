@@ -29,7 +29,7 @@ demo: $(VENV)/.installed ## Show a start from apply to Succeeded on a control pl
 # Two at a time, because the one mostly waits for its clusters while the other counts on the processor.
 test: lint ## Run all checks and tests, on the real control plane too.
 	rm -f .coverage*
-	$(MAKE) --jobs=2 --keep-going --output-sync=line test-alone test-together
+	$(MAKE) --jobs=2 --keep-going test-alone test-together
 	$(BIN)/python -m coverage combine --quiet .coverage-alone* .coverage-together*
 	$(BIN)/python -m coverage report --fail-under=95
 	$(BIN)/python -m coverage report --fail-under=100 --include='$(PURE)'

@@ -30,7 +30,9 @@ def _reasons(train_job: object, workload: Object) -> Iterator[str]:
     if others:
         yield f"other gates hold it: {', '.join(others)}"
     if condition(workload, "QuotaReserved").get("status") != "True":
-        yield f"Kueue waits: {_told(workload, 'QuotaReserved') or 'no quota is reserved yet'}"
+        told = _told(workload, "QuotaReserved") or "no quota is reserved yet"
+        # Kueue has not looked at the job since our gate was opened.
+        yield "Kueue looks at it next" if START_GATE in told else f"Kueue waits: {told}"
         return
     for check in at(workload, "status", "admissionChecks") or ():
         if at(check, "state") != "Ready":

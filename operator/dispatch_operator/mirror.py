@@ -206,7 +206,7 @@ def _counts(seen: Seen) -> dict[str, int]:
     evictions = sum(
         at(entry, "count") or 0
         for entry in at(seen.workload.obj, "status", "schedulingStats", "evictions") or ()
-        if at(entry, "reason") != "Deactivated"
+        if at(entry, "reason") != "Deactivated" or at(entry, "underlyingCause")
     )
     found = {"restarts": restarts, "evictions": evictions}
     return {key: count for key, count in found.items() if isinstance(count, int) and count > 0}

@@ -8,7 +8,7 @@ from typing import Any
 from dispatch_operator import quantity
 from dispatch_operator.models.reading import Path, dotted
 from dispatch_operator.quoting import LONGEST_QUOTE, escaped, quote, shortened
-from dispatch_operator.vocabulary import ANNOTATION_GATED_BY, PATCH_MANAGER, TRAINJOB_CONTROLLER
+from dispatch_operator.vocabulary import ANNOTATION_GATED_BY, LABEL_QUEUE, PATCH_MANAGER, TRAINJOB_CONTROLLER
 
 _ABSENT = object()
 
@@ -28,6 +28,11 @@ def _differences(written: Mapping[str, Any], stored: Mapping[str, Any], *, kueue
     wrote_meta, read_meta = _object(written.get("metadata")), _object(stored.get("metadata"))
     for key in ("labels", "annotations"):
         yield from _included(_object(wrote_meta.get(key)), _object(read_meta.get(key)), ("metadata", key))
+    queue = _object(read_meta.get("labels")).get(LABEL_QUEUE)
+    if not kueue and queue is not None:
+        # Kueue gives it to jobs in a namespace with a LocalQueue named default, and sets spec.suspend from then on.
+        path = ("metadata", "labels", LABEL_QUEUE)
+        yield _difference(path, _ABSENT, queue) + "; Kueue would open the gate of this job by itself"
     yield from _owners(wrote_meta, read_meta)
     wrote, read = _object(written.get("spec")), _object(stored.get("spec"))
     for key in ("runtimeRef", "trainer", "activeDeadlineSeconds"):

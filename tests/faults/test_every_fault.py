@@ -1,15 +1,30 @@
 """Every request of every scenario meets every fault: one TrainJob with one owned copy, or a refusal with nothing left."""
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 
 from support.faults.play import Tally, every_crash, every_fault
 from support.faults.scenarios import SCENARIOS, Scenario
 
-pytestmark = pytest.mark.looptime
+pytestmark = [pytest.mark.looptime, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("retry", ["OnChange", "Never"])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+@pytest.fixture(autouse=True)
+def _silence() -> Iterator[None]:
+    """Keep the log of many thousand failures from being kept."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+# The retry policy matters only while a Start is under way.
+@pytest.mark.parametrize(
+    ("scenario", "retry"),
+    [(one, retry) for one in SCENARIOS for retry in ("OnChange", "Never") if one.starts or retry == "OnChange"],
+    ids=str,
+)
 async def test_every_fault_of_every_request_is_survived(scenario: Scenario, retry: str, tally: Tally) -> None:
     assert await every_fault(scenario, retry, tally) == []
 

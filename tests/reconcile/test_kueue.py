@@ -164,6 +164,11 @@ def queue(name: str = "team-a") -> Object:
     }
 
 
+def stopped(local_queue: Object) -> Object:
+    spec = {**local_queue["spec"], "stopPolicy": "Hold"}
+    return {**local_queue, "spec": spec, "status": {"conditions": [told("Active", "False", "Stopped", "on hold")]}}
+
+
 def cluster_queue(checks: list[Object] | None, active: str = "True") -> Object:
     return {
         "kind": "ClusterQueue",
@@ -187,6 +192,7 @@ BOUND = [{"name": CHECK}]
     ("objects", "makes", "want"),
     [
         ([check()], None, "LocalQueue team-a does not exist"),
+        ([stopped(queue()), cluster_queue(BOUND), check()], None, "LocalQueue team-a is not active: Stopped: on hold"),
         ([queue(), check()], None, "ClusterQueue cluster-queue of LocalQueue team-a does not exist"),
         (
             [queue(), cluster_queue(BOUND, "False"), check()],
@@ -293,6 +299,10 @@ async def test_a_gate_that_others_change_meanwhile_loses_no_name(api: KueueApi, 
         ),
         ({"conditions": []}, "no quota is reserved yet"),
         (
+            {"conditions": [told("QuotaReserved", "False", "AdmissionGated", f"Admission is gated by: {GATE}")]},
+            "Kueue looks at it next",
+        ),
+        (
             {
                 "conditions": [told("QuotaReserved", "True", "QuotaReserved")],
                 "admissionChecks": [
@@ -330,11 +340,12 @@ async def test_a_preempted_job_is_queued_again_and_counted(api: KueueApi, operat
     evictions = [
         {"reason": "Preempted", "underlyingCause": "", "count": 2},
         {"reason": "Deactivated", "underlyingCause": "", "count": 5},
+        {"reason": "Deactivated", "underlyingCause": "RequeuingLimitExceeded", "count": 1},
     ]
     preempted = told("QuotaReserved", "False", "Pending", "Preempted to accommodate a workload")
     set_workload(api, conditions=[preempted], schedulingStats={"evictions": evictions})
     start = await operator.settle()
-    assert (start["status"]["phase"], start["status"]["evictions"]) == ("Queued", 2)
+    assert (start["status"]["phase"], start["status"]["evictions"]) == ("Queued", 3)
     assert "Preempted to accommodate" in message(start, "Succeeded")
 
 

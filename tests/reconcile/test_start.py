@@ -611,3 +611,17 @@ async def test_a_runtime_that_can_not_be_read_is_tried_again(api: FakeApi, opera
     assert settled.again
     assert conditions(operator.start())["RequestValid"] == ("False", "ErrUnreachable")
     assert (await operator.settle())["status"]["phase"] == "Gated"
+
+
+async def test_a_plain_job_that_kueue_puts_into_a_queue_is_stopped(api: FakeApi, operator: FakeOperator) -> None:
+    def webhook(request: Any, body: Object) -> Object:
+        if request.kind == JOB:
+            body["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "default"
+        return body
+
+    api.admit = webhook
+    await operator.look()
+    assert "Kueue would open the gate of this job by itself" in message(operator.start(), "ReadBack")
+    api.collect()
+    assert (await operator.settle())["status"]["phase"] == "Refused"
+    assert api.all(JOB) == []

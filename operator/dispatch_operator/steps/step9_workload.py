@@ -110,6 +110,8 @@ def _reasons(seen: Seen, queue: str, check: str) -> Iterator[str]:
     cluster_queue = at(seen.local_queue.obj, "spec", "clusterQueue")
     if seen.local_queue.absent:
         yield f"LocalQueue {queue} does not exist"
+    elif at(seen.local_queue.obj, "spec", "stopPolicy") not in {None, "None"}:
+        yield f"LocalQueue {queue} is not active: {_told(seen.local_queue.obj)}"
     if seen.check.absent:
         yield f"AdmissionCheck {check} does not exist"
     elif seen.check.live and condition(seen.check.obj, "Active").get("status") != "True":

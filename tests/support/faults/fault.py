@@ -148,6 +148,9 @@ OF_AN_OUTAGE = frozenset({"401", "429 with Retry-After", "503", "connection refu
 def durations(fault: Fault) -> tuple[Lasts, ...]:
     """Return how long a fault may last.
 
-    In an outage of everything a verdict can't be recorded either, as long as each request fails at once.
+    In an outage of everything a verdict can't be recorded either, as long as each request fails at once. That a name is
+    taken can be untrue by the time that it is looked at, but not for long.
     """
+    if fault.name == "409 AlreadyExists":
+        return (Lasts.ONCE,)
     return tuple(Lasts) if fault.name in OF_AN_OUTAGE else (Lasts.ONCE, Lasts.A_WHILE)

@@ -215,26 +215,30 @@ class World(FakeApi):
                 del self._informed[key]
                 self._inform(key[0], obj, deleted=True)
         for key, obj in list(self.objects.items()):
-            if self._informed.get(key) != obj:
-                self._informed[key] = copy.deepcopy(obj)
+            # Every change puts another value in an object's place.
+            if self._informed.get(key) is not obj:
+                self._informed[key] = obj
                 self._inform(key[0], obj, deleted=False)
 
     def _inform(self, kind: str, obj: Object, *, deleted: bool) -> None:
         for watcher in self.watchers:
-            watcher.told(kind, copy.deepcopy(obj), deleted=deleted)
+            watcher.told(kind, obj, deleted=deleted)
+
+    def _held(self, kind: str) -> list[Object]:
+        return [obj for (held, _, _), obj in self.objects.items() if held == kind]
 
     def _make_workloads(self) -> None:
-        owned = {owner["uid"] for made in self.all(WORKLOAD) for owner in made["metadata"]["ownerReferences"]}
-        for job in self.all(JOB):
+        owned = {owner["uid"] for made in self._held(WORKLOAD) for owner in made["metadata"]["ownerReferences"]}
+        for job in self._held(JOB):
             if job["metadata"]["uid"] not in owned and at(job, "spec", "suspend") is True:
                 self.put(make_workload(job), admissionChecks=[{"name": "dispatch-start", "state": "Pending"}])
 
     def _check(self) -> None:
-        starts = {start["metadata"]["uid"]: start for start in self.all(START)}
+        starts = {start["metadata"]["uid"]: start for start in self._held(START)}
         for start in starts.values():
             if at(start, "status", "phase"):
                 self.broken += broken_invariants(start["status"])
-        for job in self.all(JOB):
+        for job in self._held(JOB):
             uid = at(job, "metadata", "annotations", START_UID)
             if uid not in starts or not is_open(job):
                 continue
