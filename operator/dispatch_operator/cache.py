@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from dispatch_operator.ours import made_for, owners, uid_of
+from dispatch_operator.ours import gates, made_for, owners, uid_of
 from dispatch_operator.proof import probe_runtime
 from dispatch_operator.render import start_frame, target_name
 from dispatch_operator.sane import sane
@@ -32,6 +32,7 @@ class Cache:
         self._workloads: dict[str, Key] = {}
         self._awaited: dict[str, asyncio.Future[None]] = {}
         self._written: dict[str, str] = {}
+        self._unmoved: dict[str, str] = {}
         self._waiting: set[asyncio.Future[None]] = set()
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
@@ -44,6 +45,8 @@ class Cache:
         held = self._objects.get(key)
         if held is not None and uid_of(held) == uid_of(obj) and _version(held) > _version(obj):
             return
+        if kind == Kind.WORKLOAD and held is not None and what_matters(held) == what_matters(obj):
+            self._unmoved[uid_of(obj)] = str(at(obj, "metadata", "resourceVersion"))
         self._objects[key] = _slim(sane(obj) if kind == Kind.DISPATCH_START else obj)
         self._tell()
         if kind == Kind.DISPATCH_START and (target := target_name(obj)):
@@ -64,6 +67,7 @@ class Cache:
             return
         del self._objects[kind, namespace, name]
         self._written.pop(uid_of(obj), None)
+        self._unmoved.pop(uid_of(obj), None)
         self._tell()
         if kind == Kind.DISPATCH_START and (target := target_name(obj)):
             self._targets[namespace, target].discard(name)
@@ -142,6 +146,8 @@ class Cache:
             case Kind.TRAIN_JOB | Kind.JOB_SET:
                 return self._at_target(namespace, name)
             case Kind.WORKLOAD:
+                if self._unmoved.get(uid_of(obj)) == at(obj, "metadata", "resourceVersion"):
+                    return []
                 names = [at(owner, "name") for owner in owners(obj) if at(owner, "kind") == Kind.TRAIN_JOB]
                 return [key for name in names for key in self._at_target(namespace, name)]
             case Kind.TRAINING_RUNTIME:
@@ -243,6 +249,17 @@ def _probe_of(obj: Object) -> list[Key]:
     name = at(obj, "metadata", "annotations", ANNOTATION_START)
     is_probes = at(obj, "metadata", "labels", LABEL_PROBE) and isinstance(name, str)
     return [Key(at(obj, "metadata", "namespace") or "", name)] if is_probes else []
+
+
+def what_matters(workload: Object) -> tuple[object, ...]:
+    """Return what a look reads of a Workload.
+
+    Of one that is gated the conditions are left out: while its queue is blocked too, two controllers of Kueue 0.19
+    overwrite each other's reason many times a second (docs/design/2026-11-30-kueue-observed.md).
+    """
+    conditions = () if gates(workload) else at(workload, "status", "conditions")
+    status = [at(workload, "status", key) for key in ("admissionChecks", "schedulingStats")]
+    return uid_of(workload), gates(workload), owners(workload), at(workload, "spec", "active"), conditions, *status
 
 
 def _version(obj: Object) -> int:

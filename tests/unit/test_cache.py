@@ -113,3 +113,37 @@ def test_what_is_large_and_never_looked_at_is_not_kept() -> None:
     held = cache.get("TrainJob", NAMESPACE, NAME)
     assert held is not None
     assert held["metadata"] == {"name": NAME, "namespace": NAMESPACE, "annotations": {"kept": "y"}}
+
+
+def workload(
+    version: int, *, gate: str = "dispatch.phpboyscout.uk/start-gate", reason: str = "x", active: bool = True
+) -> Object:
+    made = named("Workload", "work")
+    made["metadata"] |= {
+        "uid": "workload",
+        "resourceVersion": str(version),
+        "annotations": {"kueue.x-k8s.io/admission-gated-by": gate} if gate else {},
+        "ownerReferences": [{"kind": "TrainJob", "name": NAME, "uid": "job"}],
+    }
+    made["spec"] = {"active": active}
+    made["status"] = {"conditions": [{"type": "QuotaReserved", "status": "False", "reason": reason}]}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("what", "change", "wakes"),
+    [
+        ("a gated Workload's reason, which Kueue flips all the time", {"reason": "y"}, False),
+        ("its gate", {"gate": ""}, True),
+        ("whether it is active", {"active": False}, True),
+        ("an open Workload's reason", {"gate": "", "reason": "y"}, True),
+    ],
+)
+def test_which_changes_of_a_workload_wake_a_look(cache: Cache, what: str, change: dict[str, Any], wakes: bool) -> None:
+    cache.put("Workload", workload(1))
+    assert names(cache.concerned("Workload", workload(1))) == {"llama-s1", "same-job"}
+    cache.put("Workload", workload(2, **change))
+    assert bool(names(cache.concerned("Workload", workload(2, **change)))) is wakes, what
+    if change.get("gate") == "":
+        cache.put("Workload", workload(3, gate="", reason="z"))
+        assert names(cache.concerned("Workload", workload(3, gate="", reason="z"))) == {"llama-s1", "same-job"}

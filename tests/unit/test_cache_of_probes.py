@@ -1,0 +1,95 @@
+"""Whose probe a change concerns, what probes have left, and waiting for what a watch says."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dispatch_operator.cache import Cache, Key
+from support.builders import NAMESPACE, make_backend, make_runtime
+
+Object = dict[str, Any]
+COPY, JOB, BACKEND = "TrainingRuntime", "TrainJob", "DispatchBackend"
+
+
+def made_by_probe(name: str, uid: str = "u", *, label: str | None = "true") -> Object:
+    labels = {} if label is None else {"dispatch.phpboyscout.uk/probe": label}
+    annotations = {"dispatch.phpboyscout.uk/start": "default", "dispatch.phpboyscout.uk/start-uid": uid}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": NAMESPACE,
+            "uid": name,
+            "resourceVersion": "1",
+            "labels": labels,
+            "annotations": annotations,
+        },
+    }
+
+
+def placed(obj: Object, namespace: str, uid: str) -> Object:
+    obj["metadata"] |= {"namespace": namespace, "uid": uid, "resourceVersion": "1"}
+    return obj
+
+
+@pytest.fixture
+def cache() -> Cache:
+    cache = Cache()
+    mine = {"kind": COPY, "name": "mine"}
+    for obj, namespace, uid in (
+        (make_backend(), NAMESPACE, "u"),
+        (make_backend("second", probeRuntime=mine), NAMESPACE, "v"),
+        (make_backend(probeRuntime=mine), "team-b", "w"),
+    ):
+        cache.put(BACKEND, placed(obj, namespace, uid))
+    return cache
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "obj", "want"),
+    [
+        ("a backend", BACKEND, placed(make_backend(), NAMESPACE, "u"), {(NAMESPACE, "default")}),
+        ("a cluster's runtime", "ClusterTrainingRuntime", make_runtime(), {(NAMESPACE, "default")}),
+        ("another one", "ClusterTrainingRuntime", make_runtime("mine"), set()),
+        ("a namespace's", COPY, placed(make_runtime("mine"), "team-b", "r"), {("team-b", "default")}),
+        ("a probe's copy", COPY, made_by_probe("dj-x"), {(NAMESPACE, "default")}),
+        ("a probe's TrainJob", JOB, made_by_probe("dj-x"), {(NAMESPACE, "default")}),
+        ("a start's TrainJob", JOB, made_by_probe("dj-x", label=None), set()),
+        ("a start", "DispatchStart", made_by_probe("x"), set()),
+    ],
+)
+def test_whose_probe_a_change_concerns(
+    cache: Cache, what: str, kind: str, obj: Object, want: set[tuple[str, str]]
+) -> None:
+    assert {tuple(key) for key in cache.probed(kind, obj)} == want, what
+
+
+def test_what_a_backends_probes_have_left_is_its_own(cache: Cache) -> None:
+    for kind, obj in (
+        (JOB, made_by_probe("dj-a")),
+        (COPY, made_by_probe("dj-a")),
+        (COPY, made_by_probe("dj-b")),
+        (COPY, made_by_probe("dj-c", "another")),
+        (COPY, made_by_probe("dj-d", label=None)),
+        ("JobSet", made_by_probe("dj-a")),
+    ):
+        cache.put(kind, obj)
+    backend = cache.get(BACKEND, NAMESPACE, "default") or {}
+    assert sorted(left["metadata"]["name"] for left in cache.left_by_probes(backend)) == ["dj-a", "dj-a", "dj-b"]
+    assert set(cache.targets(BACKEND, backend)) == {Key(NAMESPACE, "dj-a"), Key(NAMESPACE, "dj-b")}
+
+
+@pytest.mark.looptime
+async def test_a_wait_ends_with_the_watch_or_with_its_time(cache: Cache) -> None:
+    copy = made_by_probe("dj-a")
+    cache.put(COPY, copy)
+    loop = asyncio.get_running_loop()
+    loop.call_later(2, cache.drop, COPY, copy)
+    assert not await cache.gone(COPY, NAMESPACE, "dj-a", "dj-a", 1)
+    assert await cache.gone(COPY, NAMESPACE, "dj-a", "dj-a", 10)
+    assert loop.time() == pytest.approx(2)
+    assert await cache.gone(COPY, NAMESPACE, "dj-a", "dj-a", 0)
+    cache.put(COPY, copy)
+    # Another one of the name is not the one that was waited for.
+    assert await cache.gone(COPY, NAMESPACE, "dj-a", "an-earlier-one", 0)
+    assert not await cache.until(lambda: False, 0)
