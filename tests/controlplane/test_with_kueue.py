@@ -1,12 +1,10 @@
 """Kueue is part of a cluster when asked for, and admits TrainJobs."""
 
 import json
-import time
 from typing import Any
 
-import pytest
-
 from controlplane import Cluster
+from support.waiting import until
 
 NAMESPACE = "queued"
 
@@ -82,21 +80,23 @@ def test_a_queued_train_job_is_admitted_and_completes(kueue_cluster: Cluster) ->
     kueue_cluster.kubectl(
         "wait", "trainjob/job", f"--namespace={NAMESPACE}", "--for=condition=Complete", "--timeout=60s"
     )
-    newer = json.loads(kueue_cluster.kubectl("get", "workloads.v1beta2.kueue.x-k8s.io", "-A", "-o", "json"))["items"]
+    newer = json.loads(kueue_cluster.kubectl("get", "workloads.v1beta2.kueue.x-k8s.io", "-n", NAMESPACE, "-o", "json"))[
+        "items"
+    ]
     assert newer[0]["status"]["admission"]["clusterQueue"] == "everything"
     # Kueue itself converts between its versions: what has another name in the old one arrives under it.
-    older = kueue_cluster.kubectl("get", "localqueues.v1beta1.kueue.x-k8s.io", "-A", "-o", "json")
+    older = kueue_cluster.kubectl("get", "localqueues.v1beta1.kueue.x-k8s.io", "-n", NAMESPACE, "-o", "json")
     assert "flavorUsage" in json.loads(older)["items"][0]["status"]
 
 
 def create_when_runtime_is_seen(cluster: Cluster) -> None:
-    deadline = time.monotonic() + 30
-    while True:
+    """Create the TrainJob as soon as the webhooks' caches have seen its runtime."""
+
+    def created() -> bool:
         try:
             cluster.kubectl("create", "-f", "-", input=json.dumps(TRAIN_JOB))
-        except RuntimeError as error:
-            if time.monotonic() > deadline:
-                pytest.fail(f"the TrainJob is not accepted: {error}")
-            time.sleep(0.2)
-        else:
-            return
+        except RuntimeError:
+            return False
+        return True
+
+    until("the TrainJob is accepted", created, seconds=30)

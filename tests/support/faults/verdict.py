@@ -29,7 +29,8 @@ def refused_with(requests: Sequence[Request], place: int, fault: Fault, lasts: L
         # What is not recorded is looked at again; and what was recorded as Started is never refused.
         return None
     if request.verb in WRITES and request.kind in {COPY, JOB}:
-        if fault.carried_out:
+        if fault.carried_out and (request.verb == "create" or has_train_job):
+            # A read by name finds what a create has made; with a TrainJob, anything unanswered is only tried again.
             return None
         if request.verb != "create" and (fault.name == "409 Conflict" or fault.name.startswith("404")):
             # A precondition that does not hold: it is looked at again.

@@ -53,7 +53,9 @@ class Obj:
     def __repr__(self) -> str:
         meta = self.value["metadata"]
         going = " going" if meta.get("deletionTimestamp") else ""
-        owned = f" owned by {[owner['uid'] for owner in meta['ownerReferences']]}" if meta.get("ownerReferences") else ""
+        owned = (
+            f" owned by {[owner['uid'] for owner in meta['ownerReferences']]}" if meta.get("ownerReferences") else ""
+        )
         gate = f" gate={at(self.value, 'spec', 'gate') or at(self.value, 'spec', 'suspend')}"
         return f"{meta['uid']}@{meta['resourceVersion']} {at(self.value, 'status', 'phase') or ''}{going}{owned}{gate}"
 

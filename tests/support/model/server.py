@@ -39,9 +39,7 @@ def changed(held: Obj, value: Value) -> Obj:
     return Obj.of({**value, "metadata": meta})
 
 
-def carry_out(
-    objects: Objects, made: int, asked: Asked, *, blind: bool, lingers: bool
-) -> tuple[Objects, int, Answer]:
+def carry_out(objects: Objects, made: int, asked: Asked, *, blind: bool, lingers: bool) -> tuple[Objects, int, Answer]:
     """Return what stands after a request, how many objects were ever made, and the answer.
 
     Args:
@@ -119,7 +117,9 @@ def collectable(objects: Objects) -> list[int]:
     return [
         slot
         for slot, obj in enumerate(objects)
-        if obj and (owners := obj.value["metadata"].get("ownerReferences")) and not uids & {one["uid"] for one in owners}
+        if obj
+        and (owners := obj.value["metadata"].get("ownerReferences"))
+        and not uids & {one["uid"] for one in owners}
     ]
 
 
