@@ -267,3 +267,14 @@ async def test_what_turns_up_late_and_can_not_be_deleted_is_tried_again(
 def test_an_act_that_nobody_knows_is_an_error_of_ours() -> None:
     with pytest.raises(TypeError, match="unknown act"):
         learn(Seen(make_start()), Act(), None, 0.0)
+
+
+async def test_a_second_start_of_a_submission_is_refused_while_the_first_one_lives(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    await operator.settle()
+    job, copy = api.one(JOB), api.one(COPY)
+    api.put(make_start("second"), observedGeneration=-1)
+    start = await operator.settle("second")
+    assert (start["status"]["phase"], conditions(start)["Started"]) == ("Refused", ("False", "ErrRejected"))
+    assert (api.one(JOB), api.one(COPY)) == (job, copy)

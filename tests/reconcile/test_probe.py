@@ -435,7 +435,7 @@ async def test_what_goes_unanswered_is_no_verdict_and_the_old_one_stands(
         assert conditions(status)["Reconciling"] == ("True", "Probing")
         assert "came to no verdict" in message(status, "Reconciling")
     assert settled.again or settled.wake_after
-    operator.ahead += settled.wake_after or 0
+    operator.ahead += (settled.wake_after or 0) + 0.001
     await operator.look()
     assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
     assert left(api) == []

@@ -60,6 +60,8 @@ def _judge_owned(seen: Seen) -> Act | Verdict | None:
         return transient(STEP, error)
     if not seen.train_job.live:
         return ReadTrainJob()
+    if seen.train_job.obj is not None and (verdict := judge_train_job(seen, STEP)):
+        return verdict
     return Waiting(STEP, "CopyLeaving", f"waiting for TrainingRuntime {name}, whose TrainJob is gone, to be collected")
 
 
