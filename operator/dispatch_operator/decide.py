@@ -36,7 +36,9 @@ def decide(seen: Seen, now: float) -> Act | Settled:
         return follow(seen, now)
     match phase_of(start):
         case Phase.STOPPING:
-            return stop(seen, now)
+            # What the refusal says of the backend rests on a verdict that is recorded (rule 3): the look that came to
+            # it may have begun before another operator recorded Started.
+            return doubt(seen, refusal_of(seen.start), now) or stop(seen, now)
         case Phase.REFUSED:
             return _observe_generation(seen, now) or clean_up(seen)
         case _:
@@ -60,7 +62,7 @@ def _start(seen: Seen, now: float) -> Act | Settled:
 def _conclude(seen: Seen, verdict: Verdict, now: float) -> Act | Settled:
     status = of_verdict(seen, verdict, _phase(seen, verdict), now)
     if status != at(seen.start, "status"):
-        return doubt(seen, verdict, now) or Record(status)
+        return Record(status)
     if not isinstance(verdict, Refusal):
         return Settled(wake_after=verdict.wake_after)
     return Settled(again=verdict.transient, retry_after=verdict.retry_after, wake_after=verdict.wake_after)

@@ -1,11 +1,11 @@
 """A Start that fails in step 8 or 9 makes its backend observe-only at once (contract section 10)."""
 
 from dispatch_operator import backend_status
-from dispatch_operator.acts import Act, DoubtBackend, ReadBackend
+from dispatch_operator.acts import Act, DoubtBackend, ReadBackend, Settled
 from dispatch_operator.checks.backend import gates_of
 from dispatch_operator.ours import is_going, uid_of
 from dispatch_operator.render import start_frame
-from dispatch_operator.seen import Seen, at
+from dispatch_operator.seen import Seen, at, condition
 from dispatch_operator.verdicts import Refusal, Verdict
 from dispatch_operator.vocabulary import BackendGate, Condition, ErrorClass
 
@@ -15,21 +15,28 @@ GATES = {
 }
 
 
-def doubt(seen: Seen, verdict: Verdict, now: float) -> Act | None:
+def doubt(seen: Seen, verdict: Verdict, now: float) -> Act | Settled | None:
     """Return what takes a gate's proof away after a Start has shown that it does not hold; None when nothing is to do.
 
-    It is no condition of the Start's own refusal: what fails here is left to the next probe.
+    It is no condition of the Start's own refusal: what fails here is left to the next probe, unless the API server said
+    when to come again.
     """
     if not isinstance(verdict, Refusal) or verdict.error_class is not ErrorClass.REJECTED:
         return None
     gate = GATES.get(verdict.step)
-    if gate is None or seen.failure(DoubtBackend) or seen.failure(ReadBackend):
+    if gate is None:
         return None
+    if error := seen.failure(DoubtBackend) or seen.failure(ReadBackend):
+        return Settled(again=True, retry_after=error.retry_after) if error.retry_after else None
     if not seen.backend.live:
         return ReadBackend(start_frame(seen.start).backend)
     backend = seen.backend.obj
     held = [one for one in gates_of(backend or {}) if at(one, "name") == gate]
     if backend is None or is_going(backend) or not held or not at(held[0], "proven"):
+        return None
+    refused = condition(seen.start, verdict.step).get("lastTransitionTime")
+    if str(at(held[0], "lastProbeTime") or "") > str(refused or ""):
+        # It was proven again since.
         return None
     name = at(seen.start, "metadata", "name")
     return DoubtBackend(

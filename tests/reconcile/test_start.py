@@ -243,8 +243,8 @@ async def test_a_train_job_that_was_stored_changed_is_stopped_after_the_verdict_
     assert start["status"]["reference"]["name"] == f"{NAMESPACE}/{NAME}"
     assert api.all(JOB) == api.all(COPY) == []
     assert api.writes()[3:] == [
-        "patch DispatchBackend status",
         "patch DispatchStart status",
+        "patch DispatchBackend status",
         "delete TrainJob",
         "patch DispatchStart status",
     ]

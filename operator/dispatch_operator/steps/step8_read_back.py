@@ -24,7 +24,8 @@ def read_back(seen: Seen, _now: float) -> Act | Verdict | None:
     found = differences(wrote, seen.train_job.obj or {}, kueue=backend.spec.kueue is not None)
     if not found:
         return None
-    return Refusal(
+    # What was written depends on the backend, too.
+    return _read_backend(seen) or Refusal(
         STEP, ErrorClass.REJECTED, f"the cluster stored another TrainJob than was written: {'; '.join(found)}"
     )
 
@@ -32,9 +33,11 @@ def read_back(seen: Seen, _now: float) -> Act | Verdict | None:
 def _without_backend(seen: Seen) -> Act | Verdict:
     """The backend went away in the middle of a Start: without it nothing can be compared."""
     name = start_frame(seen.start).backend
+    message = f"DispatchBackend {name} went away before the TrainJob was read back; create it again"
+    return _read_backend(seen) or Refusal(STEP, ErrorClass.UNREACHABLE, message, never_final=True)
+
+
+def _read_backend(seen: Seen) -> Act | Verdict | None:
     if error := seen.failure(ReadBackend):
         return transient(STEP, error, never_final=True)
-    if not seen.backend.live:
-        return ReadBackend(name)
-    message = f"DispatchBackend {name} went away before the TrainJob was read back; create it again"
-    return Refusal(STEP, ErrorClass.UNREACHABLE, message, never_final=True)
+    return None if seen.backend.live else ReadBackend(start_frame(seen.start).backend)
