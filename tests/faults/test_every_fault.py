@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.faults.play import Tally, every_crash, every_fault
+from support.faults.play import every_crash, every_fault
 from support.faults.scenarios import SCENARIOS, Scenario
+from support.tally import Tally
 
 pytestmark = [pytest.mark.looptime, pytest.mark.timeout(600)]
 

@@ -166,11 +166,12 @@ async def test_a_doubt_that_can_not_be_written_keeps_no_refusal_back(
 async def test_a_change_is_no_verdict_while_the_backend_can_not_be_read(api: FakeApi, operator: FakeOperator) -> None:
     # What was written depends on the backend: the cached one may be old (rule 1).
     injects(api)
+    api.collects = True
     api.before = always("get", BACKEND, unanswered("get", BACKEND))
     await operator.look()
     assert operator.start()["status"]["phase"] not in {"Stopping", "Refused"}
     assert api.one(JOB)
-    api.before = None
+    api.before = lambda _: None
     assert (await operator.settle())["status"]["phase"] == "Refused"
     assert "INJECTED" in unproven(api.one(BACKEND)["status"])["fields-kept"]
 

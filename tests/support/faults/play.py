@@ -10,6 +10,7 @@ from support.faults.running import live
 from support.faults.scenarios import Scenario
 from support.faults.verdict import refused_with
 from support.faults.world import Plan, World
+from support.tally import Tally
 
 REST, REMAINS = 100.0, 900.0
 """Virtual seconds between what humans do, and after the last of it."""
@@ -30,14 +31,6 @@ async def play(scenario: Scenario, retry: str, plan: Plan) -> World:
         world.happened()
     await life
     return world
-
-
-@dataclass
-class Tally:
-    """How many faults there were, and how many of them were survived."""
-
-    faults: int = 0
-    survived: int = 0
 
 
 @dataclass(frozen=True)

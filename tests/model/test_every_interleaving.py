@@ -1,0 +1,30 @@
+"""Every interleaving of small worlds is safe and ends as promised, and would not without any one of the rules."""
+
+import pytest
+
+from support.model.explore import search
+from support.model.looks import quickly
+from support.model.mutants import MUTANTS, Mutant
+from support.model.scenario import Scenario
+from support.model.scenarios import SCENARIOS
+from support.tally import Tally
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_every_state_is_safe_and_ends_as_promised(scenario: Scenario, tally: Tally) -> None:
+    with quickly():
+        found = search(scenario)
+    tally.states += found.states
+    assert not found.broken, str(found)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+def test_the_search_notices_when_a_rule_is_missing(mutant: Mutant, tally: Tally) -> None:
+    found = mutant.search()
+    tally.mutants += 1
+    tally.caught += bool(found.broken)
+    assert found.broken
+
+
+def test_every_rule_that_keeps_it_safe_has_a_mutant() -> None:
+    assert {mutant.rule for mutant in MUTANTS} >= set("1234567")

@@ -1,0 +1,62 @@
+"""Breadth-first search through every interleaving."""
+
+from collections import deque
+from dataclasses import dataclass
+
+from support.model.looks import Looks
+from support.model.objects import Objects
+from support.model.rest import Rest
+from support.model.scenario import Scenario, State, first
+from support.model.steps import Steps
+
+LIMIT = 400_000
+"""States; a scenario that has more is not small enough."""
+
+
+@dataclass
+class Result:
+    """What a search has found."""
+
+    states: int
+    broken: str = ""
+    trace: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        steps = (f"  {number}. {step}" for number, step in enumerate(self.trace, 1))
+        return "\n".join([f"{self.broken}, after", *steps])
+
+
+def search(scenario: Scenario) -> Result:
+    """Visit every state of a scenario, until a rule is broken."""
+    looks = Looks()
+    steps, rest = Steps(scenario, looks), Rest(scenario, looks)
+    beginning = first(scenario)
+    parents: dict[State, tuple[State, str] | None] = {beginning: None}
+    queue = deque([beginning])
+    while queue:
+        state = queue.popleft()
+        if broken := rest.wrong(state):
+            return Result(len(parents), broken, _trace(parents, state))
+        for step, following, wrong in steps.of(state):
+            if wrong:
+                return Result(len(parents), "; ".join(wrong), (*_trace(parents, state), step))
+            if following not in parents:
+                parents[following] = (state, step)
+                queue.append(following)
+        if len(parents) > LIMIT:
+            return Result(len(parents), "the scenario is too large")
+    return Result(len(parents))
+
+
+def comes_to_rest(scenario: Scenario) -> Objects:
+    """Return what stands in the end when nothing goes wrong."""
+    return Rest(scenario, Looks()).come(first(scenario))[0]
+
+
+def _trace(parents: dict[State, tuple[State, str] | None], state: State) -> tuple[str, ...]:
+    steps: list[str] = []
+    at = parents[state]
+    while at:
+        steps.append(at[1])
+        at = parents[at[0]]
+    return tuple(reversed(steps))

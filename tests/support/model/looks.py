@@ -1,0 +1,164 @@
+"""Looks that go on: how the operator's own coroutines are run to the point where their answers so far end."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+from unittest import mock
+
+from dispatch_operator import collect, look
+from dispatch_operator.cache import Key
+from dispatch_operator.collect import Collector
+from dispatch_operator.decide import decide
+from dispatch_operator.look import Looker
+from dispatch_operator.models import backend, reading
+from dispatch_operator.sane import sane
+from dispatch_operator.seen import Seen, Sight, at
+from support.builders import NAME, NAMESPACE
+from support.model.objects import SLOTS, Objects
+from support.model.wire import Answer, Asked, Told, Wire, advance
+from support.operator import NOW
+
+TICK = 40.0
+"""Seconds; more than any bound that a look knows."""
+COLLECT = "collect"
+LABEL = "app.kubernetes.io/managed-by"
+
+
+class Step(NamedTuple):
+    """An answer, and when it came."""
+
+    answer: Any
+    """Its number, of `_ANSWERS`."""
+    now: int
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A look that has made requests and waits for the answer to the next one; equal ones are identical."""
+
+    subject: str
+    """The name of a DispatchStart, or `collect`."""
+    view: Objects
+    """What the cache held when it began."""
+    began: int
+    steps: tuple[Step, ...]
+    next: Asked
+    writer: str | None
+    """The UID of the DispatchStart that it is at; None for the collector."""
+
+    def __str__(self) -> str:
+        return f"look at {self.subject}, before {self.next}"
+
+
+class Looks:
+    """All looks of one exploration."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Objects, int, tuple[Step, ...]], Look | None] = {}
+        self._answers: list[Answer] = []
+        self._numbers: dict[Any, int] = {}
+
+    def begin(self, subject: str, view: Objects, now: int) -> Look | None:
+        """Return a look that begins, or None when it ends without a request."""
+        return self._look(subject, view, now, ())
+
+    def go_on(self, look: Look, answer: Answer, now: int) -> Look | None:
+        """Return a look after its request was answered, or None when that ended it."""
+        return self._look(look.subject, look.view, look.began, (*look.steps, Step(self._number(answer), now)))
+
+    def _number(self, answer: Answer) -> int:
+        # Answers are values of interned objects, or of a few errors, and stay the same object for the same answer.
+        key = tuple(map(id, answer)) if isinstance(answer, tuple) else id(answer)
+        if key not in self._numbers:
+            self._numbers[key] = len(self._answers)
+            self._answers.append(answer)
+        return self._numbers[key]
+
+    def _look(self, subject: str, view: Objects, began: int, steps: tuple[Step, ...]) -> Look | None:
+        key = (subject, view, began, steps)
+        if key not in self._known:
+            following, writer = self._replay(subject, view, began, steps)
+            self._known[key] = Look(subject, view, began, steps, following, writer) if following else None
+        return self._known[key]
+
+    def _replay(
+        self, subject: str, view: Objects, began: int, steps: tuple[Step, ...]
+    ) -> tuple[Asked | None, str | None]:
+        now = began
+        told = Told()
+        for (kind, _), obj in zip(SLOTS, view, strict=True):
+            # The operator watches only the TrainJobs that carry its label.
+            if obj and (kind != "TrainJob" or at(obj.value, "metadata", "labels", LABEL)):
+                told.put(kind, obj.value)
+        wire: Any = Wire()
+        running: Any = (
+            Collector(wire, told).look(Key(NAMESPACE, NAME))
+            if subject == COLLECT
+            else Looker(wire, told, lambda *_: None, lambda: NOW + now * TICK).look(Key(NAMESPACE, subject))
+        )
+        following = advance(running, None)
+        for step in steps:
+            now = step.now
+            following = advance(running, self._answers[step.answer])
+        running.close()
+        start = told.get("DispatchStart", NAMESPACE, subject)
+        return following, at(start, "metadata", "uid")
+
+
+class _Once:
+    """A pure function that is run once for the same values; what it was asked of is kept, so that no id comes again."""
+
+    def __init__(self, function: Any, key: Any) -> None:
+        self._function, self._key = function, key
+        self._known: dict[object, tuple[object, object]] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        key = self._key(*arguments)
+        if key not in self._known:
+            self._known[key] = (arguments, self._function(*arguments))
+        return self._known[key][1]
+
+
+def _of_reading(model: Any, raw: Any) -> object:
+    return model, id(raw.get("spec") if model is backend.Backend else raw)
+
+
+def _of_seen(seen: Seen, now: float) -> object:
+    sights = (getattr(seen, name) for name in _SIGHTS)
+    return (
+        id(seen.start),
+        tuple((id(sight.obj), sight.source) for sight in sights),
+        seen.awaited,
+        tuple(sorted((act.__name__, id(error)) for act, error in seen.failures.items())),
+        tuple(id(value) for value in (seen.job_set, *(seen.pods or ()), *(seen.warnings or ()))),
+        (seen.pods is None, seen.warnings is None, seen.first_create),
+        now,
+    )
+
+
+_SIGHTS = tuple(field.name for field in fields(Seen) if field.type in {Sight, "Sight"})
+
+
+@contextmanager
+def quickly() -> Iterator[None]:
+    """Let pauses take no time, and decide and read only once on the same values: nothing else is changed."""
+
+    async def at_once(_seconds: float) -> None:
+        pass
+
+    parse = _Once(reading.parse, _of_reading)
+    clean = _Once(sane, id)
+    with (
+        mock.patch.object(asyncio, "sleep", at_once),
+        mock.patch.object(look.logger, "disabled", new=True),
+        mock.patch.object(collect.logger, "disabled", new=True),
+        mock.patch.object(reading, "parse", parse),
+        mock.patch.object(backend, "parse", parse),
+        mock.patch("dispatch_operator.cache.sane", clean),
+        mock.patch("dispatch_operator.learn.sane", clean),
+        mock.patch("dispatch_operator.cache._slim", lambda obj: obj),
+        mock.patch("dispatch_operator.look.decide", _Once(decide, _of_seen)),
+    ):
+        yield

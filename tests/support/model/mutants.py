@@ -1,0 +1,275 @@
+"""Every rule of "What keeps it safe" (contract section 4), taken out: the search must notice."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+from dispatch_operator import after_start, collect, decide, judge, kueue_gate, mirror
+from dispatch_operator.acts import Act, Record, SetSuspend, Settled
+from dispatch_operator.after_refusal import stop
+from dispatch_operator.cache import Key
+from dispatch_operator.doubt import doubt
+from dispatch_operator.errors import ApiError
+from dispatch_operator.gate import is_open, wants_open
+from dispatch_operator.ours import Claim, gates, phase_of, uid_of
+from dispatch_operator.seen import Seen, Sight, Source
+from dispatch_operator.steps import step6_train_job, step7_owner, step8_read_back
+from dispatch_operator.verdicts import Refusal
+from dispatch_operator.vocabulary import START_GATE, ErrorClass, Kind, Phase
+from support.model.explore import Result, search
+from support.model.looks import quickly
+from support.model.scenarios import SCENARIOS
+from support.model.wire import Asked, asked
+
+Patch = Callable[[], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The operator without one rule, and the scenario that shows why it is there."""
+
+    rule: str
+    without: str
+    scenario: str
+    patch: Patch = nullcontext
+    strips: Callable[[Asked], Asked] = lambda request: request
+
+    def __str__(self) -> str:
+        return f"rule {self.rule}: {self.without}"
+
+    def search(self) -> Result:
+        """Search its scenario for what goes wrong."""
+        found = next(scenario for scenario in SCENARIOS if scenario.name == self.scenario)
+        scenario = replace(found, strips=self.strips)
+        with self.patch(), quickly():
+            return search(scenario)
+
+
+def _instead(target: object, name: str, function: Any) -> Patch:
+    return lambda: mock.patch.object(target, name, function)
+
+
+def _without(verb: str, kind: str, *keys: str, subresource: str = "") -> Callable[[Asked], Asked]:
+    """Leave preconditions out of the requests of a kind."""
+
+    def strips(request: Asked) -> Asked:
+        told = request.request
+        if (told.verb, told.kind, told.subresource) != (verb, kind, subresource):
+            return request
+        meta = {key: value for key, value in request.body["metadata"].items() if key not in keys}
+        return asked(told, {**request.body, "metadata": meta})
+
+    return strips
+
+
+def _is_there(sight: Any) -> bool:
+    return sight.obj is not None or sight.source is not Source.CACHE
+
+
+def _lost_at_once(seen: Seen, now: float) -> Act | Settled:
+    return after_start._recorded(seen, mirror.lost(seen), now)  # noqa: SLF001
+
+
+def _final(step: Any, error: Any, *, never_final: bool = False) -> Refusal:
+    del never_final
+    return Refusal(step, ErrorClass.REJECTED, str(error))
+
+
+def _refused_at_once(_seen: Seen, error: Any, _now: float) -> Refusal:
+    return Refusal(step6_train_job.STEP, ErrorClass.REJECTED, str(error))
+
+
+_START = decide._start  # noqa: SLF001
+_CONCLUDE = decide._conclude  # noqa: SLF001
+
+
+def _open_at_once(seen: Seen, now: float) -> Act | Settled:
+    decision = _START(seen, now)
+    whole = isinstance(decision, Record) and decision.status["phase"] in {Phase.GATED, Phase.QUEUED}
+    if whole and wants_open(seen) and not is_open(seen):
+        return SetSuspend(suspend=False, uid=uid_of(seen.train_job.obj))
+    return decision
+
+
+def _stop_at_once(seen: Seen, verdict: Any, now: float) -> Act | Settled:
+    decision = _CONCLUDE(seen, verdict, now)
+    if isinstance(decision, Record) and decision.status["phase"] == Phase.STOPPING:
+        act = stop(replace(seen, start={**seen.start, "status": decision.status}), now)
+        return act if isinstance(act, Act) and not isinstance(act, Record) else decision
+    return decision
+
+
+def _doubt_at_once(seen: Seen, verdict: Any, now: float) -> Act | Settled:
+    decision = _CONCLUDE(seen, verdict, now)
+    if not isinstance(decision, Record):
+        return decision
+    return doubt(replace(seen, start={**seen.start, "status": decision.status}), verdict, now) or decision
+
+
+async def _collect_by_the_cache(self: Any, key: Key) -> Settled:
+    copy = self.cache.get(Kind.TRAINING_RUNTIME, *key)
+    if collect.is_ownerless(copy) and collect.is_left(copy, self.cache.get(*collect._made_for(key.namespace, copy))):  # noqa: SLF001
+        version = copy["metadata"]["resourceVersion"]
+        with suppress(ApiError):
+            await self.cluster.delete(
+                Kind.TRAINING_RUNTIME, *key, timeout=1.0, uid=uid_of(copy), resource_version=version
+            )
+    return Settled()
+
+
+def _released_says_the_cache(seen: Seen) -> bool:
+    held = kueue_gate.is_deactivated(seen) and phase_of(seen.start) is Phase.HELD
+    return START_GATE not in gates(seen.train_job.obj) and not held
+
+
+MUTANTS = (
+    Mutant(
+        "1",
+        "what is cached carries verdicts",
+        "the cached backend is old",
+        _instead(Sight, "live", property(_is_there)),
+    ),
+    Mutant(
+        "1",
+        "what is cached still stands",
+        "the cache holds what is gone",
+        _instead(Sight, "live", property(_is_there)),
+    ),
+    Mutant(
+        "1",
+        "what the cache lacks is absent",
+        "the cache lacks what stands",
+        _instead(Sight, "live", property(lambda _: True)),
+    ),
+    Mutant(
+        "1", "a cached absence is Lost", "two operators, and stale reads", _instead(after_start, "_lost", _lost_at_once)
+    ),
+    Mutant(
+        "1",
+        "the collector trusts its cache",
+        "a collector that hears nothing",
+        _instead(collect.Collector, "look", _collect_by_the_cache),
+    ),
+    Mutant(
+        "1",
+        "a cached Workload tells that a hold was released",
+        "Kueue, held and released",
+        _instead(kueue_gate, "is_open", _released_says_the_cache),
+    ),
+    Mutant(
+        "2", "what fails in step 7 is definite", "a Start meets two faults", _instead(step7_owner, "transient", _final)
+    ),
+    Mutant(
+        "2",
+        "what fails in step 8 is definite",
+        "a Start meets two faults",
+        _instead(step8_read_back, "transient", _final),
+    ),
+    Mutant(
+        "2",
+        "an unanswered create is a denied one",
+        "a Start meets two faults",
+        _instead(step6_train_job, "_after_failed_create", _refused_at_once),
+    ),
+    Mutant(
+        "3", "the gate is opened before Started is recorded", "two operators", _instead(decide, "_start", _open_at_once)
+    ),
+    Mutant(
+        "3",
+        "a TrainJob is stopped before the refusal is recorded",
+        "two operators, one denied",
+        _instead(decide, "_conclude", _stop_at_once),
+    ),
+    Mutant(
+        "3",
+        "a backend is doubted before the refusal is recorded",
+        "two operators",
+        _instead(decide, "_conclude", _doubt_at_once),
+    ),
+    Mutant(
+        "3",
+        "status is written whatever was written meanwhile",
+        "two operators, one denied",
+        strips=_without("patch", "DispatchStart", "resourceVersion", subresource="status"),
+    ),
+    Mutant(
+        "3",
+        "the steps are made again after Started",
+        "the TrainJob is deleted",
+        _instead(decide, "has_started", lambda _: False),
+    ),
+    Mutant(
+        "4",
+        "any TrainJob of the name is opened",
+        "a create that lands after its Start was lost",
+        _instead(after_start, "_lost", after_start._going_on),  # noqa: SLF001
+    ),
+    Mutant(
+        "5",
+        "what turns up after a refusal stays",
+        "a Start that is not tried again",
+        _instead(decide, "clean_up", lambda _: Settled()),
+    ),
+    Mutant(
+        "5",
+        "what turns up after Lost stays",
+        "a create that lands after its Start was lost",
+        _instead(after_start, "clean_up", lambda _: Settled()),
+    ),
+    Mutant(
+        "6",
+        "an owner is set on whatever stands there",
+        "humans replace the copy",
+        strips=_without("patch", "TrainingRuntime", "uid", "resourceVersion"),
+    ),
+    Mutant(
+        "6",
+        "a leftover is taken over whatever it has become",
+        "a leftover copy that humans replace",
+        strips=_without("patch", "TrainingRuntime", "uid", "resourceVersion"),
+    ),
+    Mutant(
+        "6",
+        "a copy is deleted whatever it has become",
+        "a leftover copy that humans replace",
+        strips=_without("delete", "TrainingRuntime", "uid", "resourceVersion"),
+    ),
+    Mutant(
+        "6",
+        "a copy is deleted though it was taken over",
+        "a leftover copy",
+        strips=_without("delete", "TrainingRuntime", "resourceVersion"),
+    ),
+    Mutant(
+        "6",
+        "whatever stands there is opened",
+        "humans replace the TrainJob",
+        strips=_without("patch", "TrainJob", "uid"),
+    ),
+    Mutant(
+        "6",
+        "whatever stands there is stopped",
+        "humans edit and replace the TrainJob",
+        strips=_without("delete", "TrainJob", "uid"),
+    ),
+    Mutant(
+        "7",
+        "what is being deleted is started",
+        "a deletion in the foreground",
+        _instead(decide, "is_going", lambda _: False),
+    ),
+    Mutant(
+        "of Ours",
+        "every TrainJob of the name is ours",
+        "humans replace the TrainJob in a Start",
+        _instead(judge, "claim_on_train_job", lambda _: Claim.OURS),
+    ),
+    Mutant(
+        "of section 13",
+        "every copy without an owner is collected",
+        "the DispatchStart is created again",
+        _instead(collect, "is_left", lambda *_: True),
+    ),
+)

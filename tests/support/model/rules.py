@@ -1,0 +1,163 @@
+"""What must never be, and what must be in the end (contract section 4, and issue 5, item 4)."""
+
+from collections.abc import Iterator
+
+from dispatch_operator.seen import at, condition
+from support.model.objects import BACKED, COPIED, FIRST, QUEUES, SECOND, TRAINS, Obj, Objects
+from support.model.server import GATED_BY, QUEUE
+
+STARTS = (FIRST, SECOND)
+GATE = "dispatch.phpboyscout.uk/start-gate"
+START_UID = "dispatch.phpboyscout.uk/start-uid"
+Pair = tuple[str, str]
+"""The UIDs of a DispatchStart and of a TrainJob of it."""
+
+
+def start_uid(obj: Obj) -> str | None:
+    """Return the UID of the DispatchStart that an object was made for."""
+    found = at(obj.value, "metadata", "annotations", START_UID)
+    return str(found) if found else None
+
+
+def is_started(start: Obj | None) -> bool:
+    """Tell whether Started is recorded."""
+    return start is not None and condition(start.value, "Started").get("status") == "True"
+
+
+def phase(start: Obj) -> str:
+    """Return the phase that is recorded."""
+    return str(at(start.value, "status", "phase") or "")
+
+
+def is_open(job: Obj) -> bool:
+    """Tell whether no gate of dispatch holds a TrainJob."""
+    if at(job.value, "metadata", "labels", QUEUE):
+        return GATE not in (at(job.value, "metadata", "annotations", GATED_BY) or "")
+    return at(job.value, "spec", "suspend") is not True
+
+
+def pairs_started(objects: Objects) -> frozenset[Pair]:
+    """Return the TrainJobs that are recorded as started, each with its DispatchStart."""
+    return frozenset(
+        (start.uid, str(at(start.value, "status", "reference", "uid")))
+        for start in (objects[slot] for slot in STARTS)
+        if start and is_started(start)
+    )
+
+
+def pairs_opened(objects: Objects) -> frozenset[Pair]:
+    """Return the TrainJob that is open, with its DispatchStart."""
+    job = objects[TRAINS]
+    return frozenset({(start_uid(job) or "", job.uid)}) if job and start_uid(job) and is_open(job) else frozenset()
+
+
+def wrong_with_write(
+    before: Objects, after: Objects, writer: str | None, started: frozenset[Pair], opened: frozenset[Pair]
+) -> Iterator[str]:
+    """Say which rules of safety a write of the operator has broken.
+
+    Args:
+        before: What stood.
+        after: What stands.
+        writer: The UID of the DispatchStart that the writing look is at; None for the collector.
+        started: What was ever recorded as started.
+        opened: What was ever open.
+    """
+    for slot in STARTS:
+        old, new = before[slot], after[slot]
+        if old and new and is_started(old) and old.uid == new.uid and not is_started(new):
+            yield "a refusal was recorded over a Start"
+    teller = next((start for start in (before[slot] for slot in STARTS) if start and start.uid == writer), None)
+    if before[BACKED] is not after[BACKED] and teller and phase(teller) not in {"Refused", "Stopping"}:
+        yield "a backend was doubted before a refusal was recorded"
+    yield from _wrong_with_job(before, after, writer, started, opened)
+    yield from _wrong_with_copy(before, after, writer)
+
+
+def _wrong_with_job(
+    before: Objects, after: Objects, writer: str | None, started: frozenset[Pair], opened: frozenset[Pair]
+) -> Iterator[str]:
+    old, new = before[TRAINS], after[TRAINS]
+    if old is new:
+        return
+    if old and start_uid(old) != writer:
+        yield f"TrainJob {old.uid} of another was changed"
+    if new and start_uid(new) and is_open(new) and not (old and old.uid == new.uid and is_open(old)):
+        pair = (start_uid(new) or "", new.uid)
+        if pair not in started:
+            yield f"the gate of {new.uid} was opened before it was recorded as started"
+        if any(start == pair[0] and job != pair[1] for start, job in opened):
+            yield "two TrainJobs of one DispatchStart were opened"
+    gone = old is not None and (new is None or "deletionTimestamp" in new.value["metadata"])
+    if old and gone and (start_uid(old) or "", old.uid) in pairs_started(before):
+        yield f"{old.uid}, which has started, was stopped"
+
+
+def _wrong_with_copy(before: Objects, after: Objects, writer: str | None) -> Iterator[str]:
+    old, new = before[COPIED], after[COPIED]
+    if old is None or old is new:
+        return
+    maker = next((start for start in (before[slot] for slot in STARTS) if start and start.uid == start_uid(old)), None)
+    if start_uid(old) is None:
+        yield f"copy {old.uid} of a human was changed"
+    elif maker and is_started(maker) and at(maker.value, "status", "copy", "uid") == old.uid and new is None:
+        yield f"copy {old.uid}, which its Start uses, was deleted"
+    elif (
+        start_uid(old) != writer
+        and maker
+        and phase(maker) not in {"Refused", "Stopping"}
+        and not (new is None and is_started(maker))
+    ):
+        yield f"copy {old.uid} of a living Start was changed"
+
+
+def wrong_in_the_end(objects: Objects, *, excused: bool) -> Iterator[str]:
+    """Say what is not as promised once the faults have stopped and everybody has come to rest.
+
+    Args:
+        objects: What stands.
+        excused: Whether anything happened that may refuse a Start for good.
+    """
+    job, copy = objects[TRAINS], objects[COPIED]
+    starts = [start for start in (objects[slot] for slot in STARTS) if start]
+    makers = {start.uid for start in starts}
+    if sum(is_started(start) and phase(start) != "Lost" for start in starts) > 1:
+        yield "two DispatchStarts of one submission have started"
+    if copy and start_uid(copy) and not copy.value["metadata"].get("ownerReferences"):
+        yield f"copy {copy.uid} has no owner"
+    if job and start_uid(job) and start_uid(job) not in makers:
+        yield f"{job.uid} is left of a DispatchStart that is gone"
+    for start in starts:
+        yield from _wrong_with_end_of(start, job, copy, objects[QUEUES], excused=excused)
+
+
+def _wrong_with_end_of(
+    start: Obj, job: Obj | None, copy: Obj | None, workload: Obj | None, *, excused: bool
+) -> Iterator[str]:
+    ours = [obj for obj in (job, copy) if obj and start_uid(obj) == start.uid]
+    if phase(start) in {"Refused", "Lost"}:
+        if ours:
+            yield f"{start.uid} is {phase(start)} and leaves {ours} behind"
+        if not excused:
+            yield f"{start.uid} is {phase(start)} without a cause"
+    elif not is_started(start):
+        yield f"{start.uid} never ends: {phase(start)}, {condition(start.value, 'Started').get('message')}"
+    elif job is None or job.uid != at(start.value, "status", "reference", "uid"):
+        yield f"{start.uid} is {phase(start)} without its TrainJob"
+    else:
+        yield from _wrong_with_started(start, job, copy, workload)
+
+
+def _wrong_with_started(start: Obj, job: Obj, copy: Obj | None, workload: Obj | None) -> Iterator[str]:
+    altered = condition(start.value, "RuntimeCopied").get("status") == "False"
+    if altered:
+        return
+    if not copy or not any(owner["uid"] == job.uid for owner in copy.value["metadata"].get("ownerReferences", ())):
+        if not is_open(job):
+            yield f"{job.uid} has no copy that it owns, and nobody says so"
+    elif (at(start.value, "spec", "gate") == "Open") != _may_run(job, workload):
+        yield f"the gate of {job.uid} is not where it is wanted"
+
+
+def _may_run(job: Obj, workload: Obj | None) -> bool:
+    return is_open(job) and (workload is None or at(workload.value, "spec", "active") is not False)

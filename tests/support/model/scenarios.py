@@ -1,0 +1,294 @@
+"""Small worlds, each about one thing that can go wrong, or about two at once."""
+
+from typing import Any
+
+from dispatch_operator.render import read_backend, render_copy, render_train_job
+from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
+from support.model.explore import comes_to_rest
+from support.model.looks import COLLECT, quickly
+from support.model.objects import (
+    BACKED,
+    COPIED,
+    FIRST,
+    JOB,
+    SECOND,
+    SLOTS,
+    SOURCE,
+    START,
+    TRAINS,
+    Obj,
+    Objects,
+    replaced,
+)
+from support.model.scenario import Act, Human, Scenario
+from support.model.server import born, changed, deleted, is_going
+
+Value = dict[str, Any]
+ONE, OTHER = "llama-s1", "other"
+
+
+def world(*, gate: str = "Closed", retry: str = "OnChange", second: bool = False, kueue: bool = False) -> Objects:
+    """Return what stands before anything is started."""
+    spec: Value = {"kueue": {"queue": "team-a", "admissionCheck": "dispatch-start"}} if kueue else {}
+    objects: Objects = (None,) * len(SLOTS)
+    made = [make_start(gate=gate, retry=retry), make_backend(**spec), make_runtime()]
+    made += [make_start(OTHER, gate=gate, retry=retry)] if second else []
+    for number, value in enumerate(made):
+        slot = SLOTS.index((value["kind"], value["metadata"]["name"]))
+        objects = replaced(objects, slot, born(value, number))
+    return objects
+
+
+def _start(slot: int, **spec: str) -> Act:
+    def act(objects: Objects, made: int) -> tuple[Objects, int] | None:
+        start = objects[slot]
+        if start is None or spec.items() <= start.value["spec"].items():
+            return None
+        return replaced(objects, slot, changed(start, {**start.value, "spec": {**start.value["spec"], **spec}})), made
+
+    return act
+
+
+def _delete(slot: int) -> Act:
+    return lambda objects, made: (replaced(objects, slot, None), made) if objects[slot] else None
+
+
+def _create_again(objects: Objects, made: int) -> tuple[Objects, int] | None:
+    if objects[FIRST]:
+        return None
+    return replaced(objects, FIRST, born(make_start(gate="Open"), made + 1)), made + 1
+
+
+def _recreate(objects: Objects, made: int) -> tuple[Objects, int] | None:
+    return _create_again(replaced(objects, FIRST, None), made) if objects[FIRST] else None
+
+
+def _create_job(objects: Objects, made: int) -> tuple[Objects, int] | None:
+    if objects[TRAINS]:
+        return None
+    value = {"kind": JOB, "metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {"suspend": True}}
+    return replaced(objects, TRAINS, born(value, made + 1)), made + 1
+
+
+def _create_copy(objects: Objects, made: int) -> tuple[Objects, int] | None:
+    if objects[COPIED]:
+        return None
+    value = {"kind": SLOTS[COPIED][0], "metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {}}
+    return replaced(objects, COPIED, born(value, made + 1)), made + 1
+
+
+def _edit(slot: int, **spec: Any) -> Act:
+    def act(objects: Objects, made: int) -> tuple[Objects, int] | None:
+        obj = objects[slot]
+        if obj is None:
+            return None
+        return replaced(objects, slot, changed(obj, {**obj.value, "spec": {**obj.value["spec"], **spec}})), made
+
+    return act
+
+
+def _delete_in_the_foreground(objects: Objects, made: int) -> tuple[Objects, int] | None:
+    start = objects[FIRST]
+    return (replaced(objects, FIRST, deleted(start, lingers=True)), made) if start and not is_going(start) else None
+
+
+OPENS = Human("a human opens the gate", _start(FIRST, gate="Open"), excuses=False)
+HOLDS = Human("a human holds the gate", _start(FIRST, gate="Held"), excuses=False)
+RELEASES = Human("a human releases the gate", _start(FIRST, gate="Open"), excuses=False)
+DELETES = Human("a human deletes the DispatchStart", _delete(FIRST))
+DELETES_IN_THE_FOREGROUND = Human("a human deletes the DispatchStart in the foreground", _delete_in_the_foreground)
+CREATES_AGAIN = Human("a human creates the DispatchStart again, open", _create_again)
+RECREATES = Human("a human deletes the DispatchStart and creates it again, open", _recreate)
+DELETES_JOB = Human("a human deletes the TrainJob", _delete(TRAINS))
+DELETES_COPY = Human("a human deletes the copy", _delete(COPIED))
+EDITS_COPY = Human("a human edits the copy", _edit(COPIED, mlPolicy={"numNodes": 9, "torch": {}}))
+EDITS_JOB = Human("a human edits the TrainJob", _edit(TRAINS, managedBy="x"))
+CREATES_JOB = Human("a human creates a TrainJob of the name", _create_job)
+CREATES_COPY = Human("a human creates a runtime of the name", _create_copy)
+
+ALONE = ((0, ONE),)
+WITH_COLLECTOR = ((0, ONE), (0, COLLECT))
+TWO_OPERATORS = ((0, ONE), (1, ONE))
+TWO_STARTS = ((0, ONE), (0, OTHER))
+
+
+def _left(*slots: int) -> Objects:
+    """Return a world with what a DispatchStart that is gone has left behind."""
+    gone = {"kind": START, **world()[FIRST].value}  # type: ignore[union-attr]
+    gone["metadata"] = {**gone["metadata"], "name": "gone", "uid": "gone-uid"}
+    backend, runtime = world()[BACKED], world()[SOURCE]
+    assert backend
+    assert runtime
+    copy = render_copy(gone, runtime.value)
+    job = render_train_job(gone, read_backend(backend.value), runtime.value["spec"])
+    objects = world(gate="Open")
+    for slot, value in ((COPIED, copy), (TRAINS, job)):
+        objects = replaced(objects, slot, born(value, 50 + slot)) if slot in slots else objects
+    return objects
+
+
+def started(*, gate: str = "Closed", kueue: bool = False, second: bool = False) -> Objects:
+    """Return a world whose first DispatchStart has started, and come to rest."""
+    with quickly():
+        objects = comes_to_rest(Scenario("", world(gate=gate, kueue=kueue), ALONE))
+    if second:
+        objects = replaced(objects, SECOND, born(make_start(OTHER, gate=gate), 10))
+    return objects
+
+
+def _unproven(objects: Objects) -> Obj:
+    """Return an older state of the backend: it had no proof yet."""
+    backend = objects[BACKED]
+    assert backend
+    gates = [{"name": one["name"], "proven": False, "reason": "old"} for one in backend.value["status"]["gates"]]
+    return Obj.of({**backend.value, "status": {**backend.value["status"], "gates": gates}})
+
+
+def _of_a_human(slot: int) -> Obj:
+    """Return what stood in a place of ours, before it was deleted."""
+    made = _left(slot)[slot]
+    assert made
+    return born({**made.value, "metadata": {**made.value["metadata"], "annotations": {}}}, 60)
+
+
+OLD = tuple((slot, _of_a_human(slot)) for slot in (COPIED, TRAINS))
+UNPROVEN = ((BACKED, _unproven(world())),)
+LACKING: tuple[tuple[int, Obj | None], ...] = ((BACKED, None), (SOURCE, None))
+
+GATE = (OPENS, HOLDS, RELEASES)
+SCENARIOS = (
+    Scenario("a Start meets two faults", world(gate="Open"), ALONE, faults=2, ticks=1),
+    Scenario("a Start that is not tried again", world(gate="Open", retry="Never"), ALONE, faults=2, ticks=1),
+    Scenario("a Start is denied", world(gate="Open"), ALONE, faults=1, denials=1, ticks=1),
+    Scenario("an operator dies twice", world(gate="Open"), ALONE, crashes=2, faults=1, silences=1),
+    Scenario("webhooks that have not seen the copy", world(gate="Open"), ALONE, blind=2, faults=1),
+    Scenario("webhooks that never see it", world(gate="Open"), ALONE, blind=4, ticks=1, excused=True),
+    Scenario("the cached backend is old", world(gate="Open", retry="Never"), ALONE, cached=UNPROVEN, silences=1),
+    Scenario("the cache holds what is gone", world(gate="Open"), ALONE, cached=OLD, silences=1),
+    Scenario("the cache lacks what stands", world(gate="Open", retry="Never"), ALONE, cached=LACKING, silences=1),
+    Scenario(
+        "a collector that hears nothing",
+        world(gate="Open"),
+        ((1, ONE), (0, COLLECT)),
+        cached=((FIRST, None),),
+        faults=1,
+    ),
+    Scenario("two operators", world(gate="Open"), TWO_OPERATORS, faults=1, looks=1),
+    Scenario("two operators, and stale reads", world(gate="Open"), TWO_OPERATORS, silences=1),
+    Scenario("two operators, one denied", world(gate="Open"), TWO_OPERATORS, denials=1),
+    Scenario("two operators, and a DispatchStart that goes", world(gate="Open"), TWO_OPERATORS, humans=(DELETES,)),
+    Scenario(
+        "two operators, and the DispatchStart is created again",
+        started(gate="Open"),
+        TWO_OPERATORS,
+        humans=(RECREATES,),
+        looks=1,
+    ),
+    Scenario(
+        "two operators, and the TrainJob of a Start is deleted",
+        started(),
+        TWO_OPERATORS,
+        humans=(OPENS, DELETES_JOB),
+        silences=1,
+        looks=2,
+    ),
+    Scenario("two operators move the gate", started(), TWO_OPERATORS, humans=GATE, most_humans=3, faults=1, looks=2),
+    Scenario("stale reads", world(), ALONE, silences=2, humans=GATE, most_humans=3),
+    Scenario("the TrainJob is deleted", world(gate="Open"), ALONE, silences=1, faults=1, humans=(DELETES_JOB,)),
+    Scenario(
+        "a create that lands after its Start was lost",
+        world(),
+        ALONE,
+        faults=1,
+        humans=(DELETES_JOB, OPENS),
+    ),
+    Scenario(
+        "the DispatchStart is created again",
+        world(gate="Open"),
+        WITH_COLLECTOR,
+        silences=1,
+        humans=(DELETES, CREATES_AGAIN),
+    ),
+    Scenario(
+        "the DispatchStart is created again, and a fault",
+        world(gate="Open"),
+        ALONE,
+        faults=1,
+        humans=(RECREATES,),
+    ),
+    Scenario("a deletion in the foreground", world(gate="Open"), ALONE, faults=1, humans=(DELETES_IN_THE_FOREGROUND,)),
+    Scenario(
+        "the copy changes behind the gate",
+        started(),
+        ALONE,
+        silences=1,
+        humans=(EDITS_COPY, DELETES_COPY, OPENS),
+        most_humans=3,
+        faults=1,
+    ),
+    Scenario("humans take the name", world(gate="Open"), WITH_COLLECTOR, faults=1, humans=(CREATES_JOB, CREATES_COPY)),
+    Scenario(
+        "a human edits the copy in a Start", world(gate="Open"), ALONE, faults=1, humans=(EDITS_COPY, DELETES_COPY)
+    ),
+    Scenario(
+        "the TrainJob is edited",
+        world(),
+        WITH_COLLECTOR,
+        faults=1,
+        crashes=1,
+        lingers=True,
+        humans=(EDITS_JOB,),
+    ),
+    Scenario("two of one submission", world(gate="Open", second=True), TWO_STARTS, silences=1, excused=True),
+    Scenario("two of one submission, and a fault", world(gate="Open", second=True), TWO_STARTS, faults=1, excused=True),
+    Scenario("two of one submission, one denied", world(gate="Open", second=True), TWO_STARTS, denials=1, excused=True),
+    Scenario(
+        "two of one submission, one after the other",
+        started(gate="Open", second=True),
+        TWO_STARTS,
+        humans=(DELETES,),
+        silences=1,
+        faults=1,
+        excused=True,
+    ),
+    Scenario("humans replace the copy", world(gate="Open"), ALONE, humans=(DELETES_COPY, CREATES_COPY)),
+    Scenario("humans replace the TrainJob in a Start", world(gate="Open"), ALONE, humans=(DELETES_JOB, CREATES_JOB)),
+    Scenario(
+        "humans replace the TrainJob",
+        started(),
+        ALONE,
+        humans=(OPENS, DELETES_JOB, CREATES_JOB),
+        most_humans=3,
+        faults=1,
+    ),
+    Scenario(
+        "humans edit and replace the TrainJob",
+        world(),
+        ALONE,
+        humans=(EDITS_JOB, DELETES_JOB, CREATES_JOB),
+        most_humans=3,
+    ),
+    Scenario(
+        "a leftover copy that humans replace",
+        _left(COPIED),
+        WITH_COLLECTOR,
+        humans=(DELETES_COPY, CREATES_COPY),
+    ),
+    Scenario("a leftover copy", _left(COPIED), WITH_COLLECTOR, faults=1, silences=1),
+    Scenario("a leftover TrainJob", _left(COPIED, TRAINS), ALONE, lazy=True, faults=1),
+    Scenario("Kueue", world(gate="Open", kueue=True), ALONE, faults=1, silences=1, ticks=1, lazy=True),
+    Scenario(
+        "Kueue without a Workload", world(gate="Open", kueue=True), ALONE, faults=1, ticks=2, lazy=True, excused=True
+    ),
+    Scenario(
+        "Kueue, held and released",
+        started(kueue=True),
+        ALONE,
+        faults=1,
+        silences=1,
+        humans=GATE,
+        most_humans=3,
+        # A hold that lands after the release can't be told from Kueue's own deactivation.
+        lates=False,
+    ),
+)

@@ -1,0 +1,201 @@
+"""Every step that can be taken from a state: by an operator's looks, and by everybody else."""
+
+from collections.abc import Iterator
+
+from dispatch_operator.errors import ApiError
+from support.fake_api import unanswered
+from support.model.looks import Look, Looks
+from support.model.objects import BACKED, COPIED, FIRST, QUEUES, SLOTS, SOURCE, START, TRAINS, Objects, replaced
+from support.model.rules import pairs_opened, pairs_started, wrong_with_write
+from support.model.scenario import Scenario, State, has_begun, view, with_look, with_silent
+from support.model.server import UNSEEN, carry_out, collectable, is_going, nature, refusal, slot_of, workload_of
+from support.model.wire import Answer, Asked
+
+LOST, LATER = unanswered("write", "object"), refusal("write", "object", 429, "TooManyRequests", "later")
+DENIED = refusal("write", "object", 403, "Forbidden", "exceeded quota: objects")
+Found = tuple[str, State, tuple[str, ...]]
+"""A step, where it leads, and which rules it breaks."""
+
+
+class Steps:
+    """The steps of one scenario."""
+
+    def __init__(self, scenario: Scenario, looks: Looks) -> None:
+        self.scenario, self.looks = scenario, looks
+
+    def of(self, state: State) -> Iterator[Found]:
+        if (worker := self._reads_what_never_changes(state)) is not None:
+            # It makes no difference when: nothing else needs to be tried before.
+            yield from self._steps_of(state, worker)
+            return
+        for worker in range(len(state.looks)):
+            yield from self._steps_of(state, worker)
+        yield from self._steps_of_others(state)
+        yield from self._crashes(state)
+
+    def _reads_what_never_changes(self, state: State) -> int | None:
+        for worker, look in enumerate(state.looks):
+            if look and not state.budget.faults and look.next.request.verb == "get":
+                slot = slot_of(look.next.request.kind, look.next.request.name)
+                if slot == SOURCE:
+                    return worker
+        return None
+
+    def _steps_of(self, state: State, worker: int) -> Iterator[Found]:
+        operator, subject = self.scenario.workers[worker]
+        who = f"operator {operator}"
+        look = state.looks[worker]
+        if look is None:
+            may_begin = state.begins[worker] or not self.scenario.looks
+            begun = self.looks.begin(subject, view(state, operator), state.now) if may_begin else None
+            if begun:
+                yield f"{who} begins a {begun}", has_begun(state, worker, begun), ()
+            return
+        asked = look.next
+        objects, made, answer = self._carry_out(state, operator, asked)
+        writer = look.writer
+        after, wrong = self._after_write(state, objects, made, writer)
+        if asked.request.verb == "create" and any(obj and obj.uid == writer and is_going(obj) for obj in look.view):
+            wrong = (*wrong, "a DispatchStart that is being deleted was started")
+        after = _own_start_is_known(after, operator, asked, subject, answer)
+        after = after._replace(blind=after.blind - 1) if answer is UNSEEN and after.blind else after
+        yield f"{who}: {asked}{_told(answer)}", self._answered(after, worker, look, answer), wrong
+        if state.budget.faults and asked.request.verb != "await":
+            spent = state._replace(budget=state.budget._replace(faults=state.budget.faults - 1))
+            yield f"{who}: {asked} is lost", self._answered(spent, worker, look, LOST), ()
+            if asked.writes:
+                yield f"{who}: {asked} is put off", self._answered(spent, worker, look, LATER), ()
+                if objects is not state.objects:
+                    carried, wrong = self._after_write(spent, objects, made, writer)
+                    yield (
+                        f"{who}: {asked} is carried out, unanswered",
+                        self._answered(carried, worker, look, LOST),
+                        wrong,
+                    )
+            if asked.writes and self.scenario.lates:
+                waiting = spent._replace(late=(*spent.late, asked), writers=(*spent.writers, writer))
+                yield f"{who}: {asked} is unanswered, and under way", self._answered(waiting, worker, look, LOST), ()
+        if state.budget.denials and asked.writes and asked.request.subresource != "status":
+            denied = state._replace(budget=state.budget._replace(denials=state.budget.denials - 1), excused=True)
+            yield f"{who}: {asked} is denied", self._answered(denied, worker, look, DENIED), ()
+
+    def _carry_out(self, state: State, operator: int, asked: Asked) -> tuple[Objects, int, Answer]:
+        if asked.request.verb == "await":
+            workload = view(state, operator)[QUEUES]
+            return state.objects, state.made, workload.value if workload else None
+        return carry_out(
+            state.objects, state.made, self.scenario.strips(asked), blind=state.blind > 0, lingers=self.scenario.lingers
+        )
+
+    def _answered(self, state: State, worker: int, look: Look, answer: Answer) -> State:
+        return with_look(state, worker, self.looks.go_on(look, answer, state.now))
+
+    def _after_write(
+        self, state: State, objects: Objects, made: int, writer: str | None
+    ) -> tuple[State, tuple[str, ...]]:
+        if objects is state.objects:
+            return state, ()
+        wrong = tuple(wrong_with_write(state.objects, objects, writer, state.started, state.opened))
+        return self._changed(state, objects, made), wrong
+
+    def _changed(self, state: State, objects: Objects, made: int) -> State:
+        """Return a state after a change of what stands, and what others make of it at once."""
+        blind = state.blind
+        if objects[COPIED] is not None and _uid(objects, COPIED) != _uid(state.objects, COPIED):
+            blind = self.scenario.blind
+        if not self.scenario.lazy:
+            objects, made = nature(objects, made)
+        return state._replace(
+            objects=objects,
+            made=made,
+            blind=blind,
+            started=state.started | pairs_started(objects),
+            opened=state.opened | pairs_opened(objects),
+        )
+
+    def _steps_of_others(self, state: State) -> Iterator[Found]:
+        if self.scenario.lazy:
+            for slot in collectable(state.objects):
+                yield (
+                    f"{SLOTS[slot][0]} is collected",
+                    self._changed(state, replaced(state.objects, slot, None), state.made),
+                    (),
+                )
+            if (workload := workload_of(state.objects, state.made)) is not None:
+                objects = replaced(state.objects, QUEUES, workload)
+                yield "Kueue makes a Workload", self._changed(state, objects, state.made + 1), ()
+        for slot in (FIRST, TRAINS):
+            obj = state.objects[slot]
+            if obj and is_going(obj):
+                gone = replaced(state.objects, slot, None)
+                yield f"{SLOTS[slot][0]} {obj.uid} is gone", self._changed(state, gone, state.made), ()
+        for number, asked in enumerate(state.late):
+            rest = state._replace(
+                late=state.late[:number] + state.late[number + 1 :],
+                writers=state.writers[:number] + state.writers[number + 1 :],
+            )
+            objects, made, _ = self._carry_out(state, 0, asked)
+            after, wrong = self._after_write(rest, objects, made, state.writers[number])
+            yield f"{asked} lands late", after, wrong
+        if state.budget.ticks:
+            spent = state._replace(budget=state.budget._replace(ticks=state.budget.ticks - 1), now=state.now + 1)
+            yield "time passes", spent, ()
+        yield from self._humans(state)
+        yield from self._watches(state)
+
+    def _humans(self, state: State) -> Iterator[Found]:
+        for human in self.scenario.humans if state.budget.humans else ():
+            made = human.act(state.objects, state.made) if human.name not in state.done else None
+            if made:
+                spent = state._replace(
+                    budget=state.budget._replace(humans=state.budget.humans - 1),
+                    done=state.done | {human.name},
+                    excused=state.excused or human.excuses,
+                )
+                yield human.name, self._changed(spent, *made), ()
+
+    def _watches(self, state: State) -> Iterator[Found]:
+        for operator, silent in enumerate(state.silent):
+            for entry in silent:
+                heard = with_silent(state, operator, tuple(one for one in silent if one is not entry))
+                yield f"operator {operator} hears of {SLOTS[entry[0]][0]} again", heard, ()
+            for slot in range(BACKED) if state.budget.silences else ():
+                if slot not in dict(silent) and _matters(self.scenario, slot):
+                    falls = with_silent(state, operator, (*silent, (slot, state.objects[slot])))
+                    spent = state.budget._replace(silences=state.budget.silences - 1)
+                    step = f"operator {operator} hears no more of {SLOTS[slot][0]} {SLOTS[slot][1]}"
+                    yield step, falls._replace(budget=spent), ()
+
+    def _crashes(self, state: State) -> Iterator[Found]:
+        for operator in range(len(state.silent)) if state.budget.crashes else ():
+            looks = tuple(
+                None if self.scenario.workers[worker][0] == operator else look
+                for worker, look in enumerate(state.looks)
+            )
+            if looks != state.looks:
+                spent = state.budget._replace(crashes=state.budget.crashes - 1)
+                again = with_silent(state, operator, ())
+                yield f"operator {operator} dies", again._replace(looks=looks, budget=spent), ()
+
+
+def _own_start_is_known(state: State, operator: int, asked: Asked, subject: str, answer: Answer) -> State:
+    """Return a state in which an operator's cache holds the DispatchStart that it has itself written, or read again."""
+    if asked.request.kind != START or asked.request.name != subject or isinstance(answer, ApiError):
+        return state
+    known = tuple(
+        (slot, state.objects[slot] if SLOTS[slot][1] == subject else obj) for slot, obj in state.silent[operator]
+    )
+    return with_silent(state, operator, known)
+
+
+def _uid(objects: Objects, slot: int) -> str | None:
+    obj = objects[slot]
+    return obj.uid if obj else None
+
+
+def _matters(scenario: Scenario, slot: int) -> bool:
+    return scenario.objects[slot] is not None or slot in {COPIED, TRAINS}
+
+
+def _told(answer: Answer) -> str:
+    return f" -> {answer.status} {answer.reason}" if isinstance(answer, ApiError) else ""

@@ -1,0 +1,96 @@
+"""The operator's connection to the model's API server: each request suspends the look that makes it."""
+
+import json
+from collections.abc import Coroutine, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from dispatch_operator.cache import Cache
+from dispatch_operator.errors import ApiError
+from support.fake_api import Request
+
+Value = dict[str, Any]
+Answer = Value | tuple[Value, ...] | ApiError | None
+WRITES = ("create", "patch", "delete")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One request; equal ones are identical."""
+
+    request: Request
+    body: Value
+    """What is written, or the preconditions of a delete, or the label selector of a list."""
+
+    @property
+    def writes(self) -> bool:
+        """Tell whether it changes anything."""
+        return self.request.verb in WRITES
+
+    def __str__(self) -> str:
+        return str(self.request)
+
+
+_ASKED: dict[tuple[Request, str], Asked] = {}
+
+
+def asked(request: Request, body: Value) -> Asked:
+    """Return the one request of these values."""
+    return _ASKED.setdefault((request, json.dumps(body, sort_keys=True)), Asked(request, body))
+
+
+class _Ask:
+    def __init__(self, verb: str, kind: str, name: str, body: Value, subresource: str = "") -> None:
+        self.asked = asked(Request(verb, str(kind), name, subresource), body)
+
+    def __await__(self) -> Generator[Asked, Answer, Any]:
+        answer = yield self.asked
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+
+class Wire:
+    """Stands in for `Cluster`."""
+
+    async def get(self, kind: str, _namespace: str | None, name: str, *, timeout: float) -> Any:
+        assert timeout > 0
+        return await _Ask("get", kind, name, {})
+
+    async def select(
+        self, kind: str, _namespace: str, *, timeout: float, label_selector: str = "", field_selector: str = ""
+    ) -> Any:
+        assert timeout > 0
+        return await _Ask("list", kind, "", {"labels": label_selector, "fields": field_selector})
+
+    async def create(self, kind: str, _namespace: str, body: Value, *, timeout: float) -> Any:
+        assert timeout > 0
+        return await _Ask("create", kind, body["metadata"]["name"], body)
+
+    async def patch(
+        self, kind: str, _namespace: str, name: str, body: Value, *, timeout: float, subresource: str = ""
+    ) -> Any:
+        assert timeout > 0
+        return await _Ask("patch", kind, name, body, subresource)
+
+    async def delete(
+        self, kind: str, _namespace: str, name: str, *, timeout: float, uid: str, resource_version: str | None = None
+    ) -> None:
+        assert timeout > 0
+        await _Ask("delete", kind, name, {"metadata": {"uid": uid, "resourceVersion": resource_version}})
+
+
+class Told(Cache):
+    """A cache whose wait for a Workload suspends the look, too."""
+
+    async def workload_of(self, owner_uid: str, seconds: float) -> Any:
+        assert seconds > 0
+        return await _Ask("await", "Workload", owner_uid, {})
+
+
+def advance(look: Coroutine[Asked, Answer, object], answer: Answer) -> Asked | None:
+    """Resume a look; return its next request, or None at its end."""
+    try:
+        return look.send(answer)
+    except StopIteration:
+        return None
