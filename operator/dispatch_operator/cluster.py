@@ -3,7 +3,7 @@
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import aiohttp
 from kubernetes_asyncio import client, config
+from kubernetes_asyncio.client import rest
 from yaml import YAMLError
 
 from dispatch_operator import __version__
@@ -25,6 +26,9 @@ from dispatch_operator.vocabulary import (
     Kind,
 )
 
+UNLIMITED = 0
+"""Connections: a watch keeps its own, and there are as many as there are namespaces and kinds."""
+USER_AGENT = f"dispatch-operator/{__version__}"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 JSON = "application/json"
@@ -72,6 +76,45 @@ class Cluster:
         """The library's client, for what the library does by itself."""
         self.authorized = True
         """False while the API server does not accept the credentials."""
+
+    @property
+    def server(self) -> str:
+        """The API server's URL."""
+        return str(self.api.configuration.host)
+
+    def session(self, watching: Callable[[str], None]) -> aiohttp.ClientSession:
+        """Return a session for watches, with the credentials of this client, which it reads anew for each request.
+
+        Args:
+            watching: Called with the path of each watch that is answered.
+        """
+        configuration = self.api.configuration
+        # The library knows how to make its TLS context; the connector holds it.
+        made = rest.RESTClientObject(configuration, maxsize=UNLIMITED).pool_manager
+        connector = made.connector
+        made.detach()
+
+        async def authorize(
+            request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+        ) -> aiohttp.ClientResponse:
+            if key := await configuration.get_api_key_with_prefix("BearerToken"):
+                request.headers["Authorization"] = key
+            return await handler(request)
+
+        async def answered(_session: Any, _context: Any, told: aiohttp.TraceRequestEndParams) -> None:  # noqa: ANN401
+            if told.response.ok and told.url.query.get("watch") == "true":
+                watching(told.url.path)
+
+        trace = aiohttp.TraceConfig()
+        trace.on_request_end.append(answered)
+        return aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": USER_AGENT},
+            middlewares=(authorize,),
+            proxy=configuration.proxy,
+            trace_configs=[trace],
+            trust_env=True,
+        )
 
     async def get(self, kind: str, namespace: str | None, name: str, *, timeout: float) -> Object | None:
         """Read one object live; None when it does not exist.
@@ -296,5 +339,5 @@ async def connected(kubeconfig: str | None) -> AsyncIterator[Cluster]:
         # A file that is no kubeconfig fails in as many ways as there are parts of it.
         raise NoClusterError(f"{kubeconfig or 'the kubeconfig'} can't be used: {error}") from error
     async with client.ApiClient(configuration) as api:
-        api.user_agent = f"dispatch-operator/{__version__}"
+        api.user_agent = USER_AGENT
         yield Cluster(api)

@@ -1,6 +1,7 @@
 """The frame: kopf watches, and every event asks the work queue for a look. Nothing is decided here."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
@@ -10,7 +11,7 @@ import kopf
 from dispatch_operator.admission_check import AdmissionChecks
 from dispatch_operator.announce import announcements
 from dispatch_operator.cache import Cache, Key
-from dispatch_operator.cluster import Cluster, in_cluster
+from dispatch_operator.cluster import Cluster
 from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
 from dispatch_operator.look import Looker
@@ -39,6 +40,10 @@ PROBES = 4
 """Backends that are probed at once; each probe is a Start, and waits most of its time."""
 PATIENCE = 5.0
 """Seconds that a look under way is given to end when the operator stops."""
+
+
+LOGIN_PAUSE = 5.0
+"""Seconds."""
 
 
 class Watched(NamedTuple):
@@ -71,8 +76,14 @@ class Route(NamedTuple):
     concerned: Callable[[str, Object], Iterable[Key]]
 
 
-def register(cluster: Cluster, kubeconfig: str | None, *, clusterwide: bool) -> kopf.OperatorRegistry:
-    """Return kopf's registry of all handlers of one operator, around one cache and its work queues."""
+def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: bool) -> kopf.OperatorRegistry:
+    """Return kopf's registry of all handlers of one operator, around one cache and its work queues.
+
+    Args:
+        cluster: Where to.
+        watching: Called with the path of a watch when it begins, which is when kopf has its list whole.
+        clusterwide: Whether every namespace is served.
+    """
     registry = kopf.OperatorRegistry()
     cache = Cache()
     starts = WorkQueue(Looker(cluster, cache, _announce).look, side_by_side=SIDE_BY_SIDE)
@@ -83,7 +94,7 @@ def register(cluster: Cluster, kubeconfig: str | None, *, clusterwide: bool) -> 
     if clusterwide:
         # AdmissionChecks are the cluster's: a namespaced operator only reads them.
         routes.append(Route(checks, cache.checked))
-    kopf.on.login(registry=registry)(_login(kubeconfig))
+    kopf.on.login(registry=registry)(_login(cluster, watching))
     for watched in WATCHED if clusterwide else NAMESPACED:
         where = (watched.group, watched.version, watched.plural)
         # kopf fills every index before it calls the first event handler: no look begins with a half-filled cache.
@@ -112,8 +123,16 @@ def settings() -> kopf.OperatorSettings:
     return made
 
 
-def _login(kubeconfig: str | None) -> Callable[..., Any]:
-    return kopf.login_with_service_account if in_cluster(kubeconfig) else kopf.login_with_kubeconfig
+def _login(cluster: Cluster, watching: Callable[[str], None]) -> Callable[..., Any]:
+    logins = itertools.count()
+
+    async def login(**_: Any) -> kopf.AiohttpSession:  # noqa: ANN401 - kopf's arguments.
+        if next(logins):
+            # The API server did not accept the credentials; they are read anew, but not as fast as it refuses them.
+            await asyncio.sleep(LOGIN_PAUSE)
+        return kopf.AiohttpSession(server=cluster.server, aiohttp_session=cluster.session(watching))
+
+    return login
 
 
 def _put(cache: Cache, kind: str) -> Callable[..., Any]:

@@ -16,8 +16,13 @@ class Health:
     def __init__(self, authorized: Callable[[], bool]) -> None:
         self._authorized = authorized
         self._seen: set[str] = set()
+        self._watches: set[str] = set()
         self.active = False
         """Whether this operator leads; one that waits for its Lease is alive but not ready."""
+
+    def watching(self, path: str) -> None:
+        """Note that a watch has begun: all that it is about was listed before."""
+        self._watches.add(path)
 
     def faults(self) -> list[str]:
         """Say what keeps the operator from going on: kopf does not end when a watcher of its does (nolar/kopf#1313)."""
@@ -30,8 +35,8 @@ class Health:
         faults = self.faults()
         if not self.active:
             faults.append("waiting for the Lease")
-        elif not self._watchers():
-            faults.append("no watch has begun")
+        elif (begun := len(self._watches)) < (wanted := max(len(self._watchers()), 1)):
+            faults.append(f"{begun} of {wanted} watches have begun")
         if not self._authorized():
             faults.append("the API server does not accept the credentials")
         return faults

@@ -74,9 +74,6 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     if not verbose:
         # A line for every event of every object says nothing that the operator's own lines do not.
         logging.getLogger("kopf.objects").setLevel(logging.WARNING)
-    if kubeconfig:
-        # kopf reads the variable; both clients must use the same file.
-        os.environ["KUBECONFIG"] = kubeconfig
     try:
         asyncio.run(_run(options))
     except NoClusterError as error:
@@ -106,16 +103,16 @@ async def _run(options: Options) -> None:
 
         async def serve() -> None:
             health.active = True
-            await _serve(cluster, options)
+            await _serve(cluster, options, health)
             health.active = False
 
         await _until_signalled(lead(cluster.api, options.lease, serve) if options.lease else serve())
 
 
-async def _serve(cluster: Cluster, options: Options) -> None:
+async def _serve(cluster: Cluster, options: Options, health: Health) -> None:
     clusterwide = not options.namespaces
     await kopf.operator(
-        registry=register(cluster, options.kubeconfig, clusterwide=clusterwide),
+        registry=register(cluster, health.watching, clusterwide=clusterwide),
         settings=settings(),
         # kopf would make one of the user's name, which a pod's user does not have.
         identity=_identity(),  # type: ignore[arg-type]

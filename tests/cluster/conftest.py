@@ -11,6 +11,7 @@ import pytest
 from controlplane import Cluster
 from support.builders import make_backend, make_runtime
 from support.install import apply, ensure_namespace, install_chart
+from support.kueue import make_check, make_flavor
 from support.service import Service, serving
 from support.waiting import until
 
@@ -19,6 +20,9 @@ RELEASE_NAMESPACE = "dispatch-system"
 USER = f"system:serviceaccount:{RELEASE_NAMESPACE}:dispatch-operator"
 TIMEOUTS = {"hold": "100ms"}
 """What a backend's probe costs each test."""
+FOREVER = "until-told"
+"""A runtime whose pods run until an annotation of theirs goes."""
+OUTCOME = "test.kwok.x-k8s.io/outcome"
 _numbers = itertools.count(1)
 
 
@@ -138,6 +142,15 @@ def account(cluster: Cluster) -> Path:
     """A kubeconfig with the token of the chart's ServiceAccount, for the whole cluster."""
     kubeconfig = install_chart(cluster, RELEASE_NAMESPACE)
     apply(cluster, [make_runtime()])
+    return kubeconfig
+
+
+@pytest.fixture(scope="session")
+def kueue_account(kueue_cluster: Cluster) -> Path:
+    """The same for the cluster with Kueue, and what a queued team needs there."""
+    kubeconfig = install_chart(kueue_cluster, RELEASE_NAMESPACE)
+    forever = make_runtime(FOREVER, pod_annotations={OUTCOME: "run-forever"})
+    apply(kueue_cluster, [make_runtime(), forever, make_flavor(), make_check()])
     return kubeconfig
 
 

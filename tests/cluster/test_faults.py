@@ -2,22 +2,26 @@
 
 import itertools
 import json
+import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from controlplane import Cluster
 from dispatch_operator.render import target_name
 from support.builders import JOB, make_backend, make_start
 from support.fault_proxy import Asked, Fault, FaultProxy
 from support.operator import conditions
 from support.service import Service, serving
+from support.tally import Tally
 from support.waiting import until
 
 from .conftest import Team
+from .kueue.conftest import QueuedTeam
 
 Object = dict[str, Any]
 
@@ -54,6 +58,8 @@ REQUESTS = (
     "patch dispatchstarts/status",
     "patch trainjobs",
 )
+IN_KUEUE_MODE = ("get workloads", "patch dispatchstarts/status", "patch trainjobs")
+"""What is another request there, or comes after one."""
 DEFINITE = {400, 403, 404, 410, 413, 422}
 
 
@@ -78,28 +84,31 @@ class Case(NamedTuple):
         return not (self.request == "patch trainingruntimes" and self.fault.status == 404)
 
 
-CASES = [Case(number, *pair) for number, pair in enumerate(itertools.product(REQUESTS, FAULTS))]
+def cases(requests: Sequence[str]) -> list[Case]:
+    """Return a case for every fault on every request."""
+    return [Case(number, *pair) for number, pair in enumerate(itertools.product(requests, FAULTS))]
 
 
 class Script:
     """Gives each case its fault, once."""
 
     def __init__(self, cases: list[Case]) -> None:
-        self._waiting = {(case.request, name): case.fault for case in cases for name in _names(case)}
+        self._waiting = {(case.request, _name(case)): case.fault for case in cases}
         self._lock = threading.Lock()
 
     def __call__(self, asked: Asked) -> Fault | None:
+        # Kueue puts the name of a TrainJob into that of its Workload.
+        of_a_job = re.search(r"dj-[0-9a-z]+-s\d+", asked.name)
         with self._lock:
-            return self._waiting.pop((str(asked), asked.name), None)
+            return self._waiting.pop((str(asked), of_a_job[0] if of_a_job else asked.name), None)
 
     @property
     def left(self) -> int:
         return len(self._waiting)
 
 
-def _names(case: Case) -> list[str]:
-    name = case.start["metadata"]["name"] if "dispatchstarts" in case.request else target_name(case.start)
-    return [str(name)]
+def _name(case: Case) -> str:
+    return str(case.start["metadata"]["name"] if "dispatchstarts" in case.request else target_name(case.start))
 
 
 @pytest.fixture
@@ -110,16 +119,31 @@ def proxy(account: Path, tmp_path: Path) -> Iterator[FaultProxy]:
 
 def test_every_fault_on_every_request_ends_as_the_contract_says(team: Team, proxy: FaultProxy, tally: Tally) -> None:
     team.apply(make_backend(timeouts={"call": "3s", "hold": "100ms"}))
-    script = Script(CASES)
+    meets_every_fault(team, proxy, cases(REQUESTS), ("--namespace", team.namespace), tally)
+
+
+def test_every_fault_on_every_request_in_kueue_mode(
+    kueue_cluster: Cluster, kueue_account: Path, tmp_path: Path, tally: Tally
+) -> None:
+    team = QueuedTeam(kueue_cluster, "faulty")
+    team.patch("dispatchbackend", "default", {"spec": {"timeouts": {"call": "3s"}}})
+    with FaultProxy(kueue_account, tmp_path).running() as proxy:
+        # Only an operator of the whole cluster answers for its admission check.
+        meets_every_fault(team, proxy, cases(IN_KUEUE_MODE), ("--all-namespaces",), tally)
+
+
+def meets_every_fault(team: Team, proxy: FaultProxy, table: list[Case], arguments: Sequence[str], tally: Tally) -> None:
+    """Start what every case is about, all at once, and see how each ends."""
+    script = Script(table)
     proxy.rule = script
-    with serving(proxy.kubeconfig, "--namespace", team.namespace):
-        team.apply(*(case.start for case in CASES))
-        wanted = {f"case-{case.number}": "Refused" if case.is_refused else "Succeeded" for case in CASES}
+    wanted = {f"case-{case.number}": "Refused" if case.is_refused else "Succeeded" for case in table}
 
-        def all_ended() -> bool:
-            phases = {start["metadata"]["name"]: start["status"].get("phase") for start in team.all("dispatchstarts")}
-            return phases == wanted
+    def all_ended() -> bool:
+        phases = {start["metadata"]["name"]: start["status"].get("phase") for start in team.all("dispatchstarts")}
+        return phases == wanted
 
+    with serving(proxy.kubeconfig, *arguments):
+        team.apply(*(case.start for case in table))
         try:
             until("every case ended", all_ended, seconds=240)
         except TimeoutError:
@@ -127,43 +151,18 @@ def test_every_fault_on_every_request_ends_as_the_contract_says(team: Team, prox
             told = [
                 f"{case.request}, {case.fault.name}: {starts[name]['status'].get('phase')}, not {wanted[name]}: "
                 f"{conditions(starts[name])}"
-                for case in CASES
+                for case in table
                 if starts[name := f"case-{case.number}"]["status"].get("phase") != wanted[name]
             ]
             pytest.fail("\n".join(told))
     assert script.left == 0
     jobs, copies = team.all("trainjobs"), team.all("trainingruntimes")
-    names = sorted(str(target_name(case.start)) for case in CASES if not case.is_refused)
+    names = sorted(str(target_name(case.start)) for case in table if not case.is_refused)
     assert sorted(job["metadata"]["name"] for job in jobs) == names
     assert sorted(copy["metadata"]["name"] for copy in copies) == names
     assert all(len(copy["metadata"]["ownerReferences"]) == 1 for copy in copies)
-    tally.faults += len(CASES)
-    tally.survived += len(CASES)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("request_", REQUESTS)
-def test_an_operator_that_is_killed_at_any_request_is_resumed(
-    team: Team, proxy: FaultProxy, account: Path, request_: str, when: str
-) -> None:
-    reached = threading.Event()
-
-    def rule(asked: Asked) -> Fault | None:
-        if str(asked) != request_ or reached.is_set():
-            return None
-        reached.set()
-        return Fault("killed", silent=True, carried_out=when == "after")
-
-    team.until_proven(account)
-    proxy.rule = rule
-    service = Service(proxy.kubeconfig, "--namespace", team.namespace)
-    team.apply(make_start(gate="Open"))
-    assert reached.wait(60)
-    service.kill()
-    service.log.unlink()
-    with serving(account, "--namespace", team.namespace):
-        team.until_phase("llama-s1", "Succeeded")
-    assert len(team.all("trainjobs")) == len(team.all("trainingruntimes")) == 1
+    tally.faults += len(table)
+    tally.survived += len(table)
 
 
 EXPIRED = {

@@ -8,9 +8,9 @@ import pytest
 
 from support.backends import unproven
 from support.builders import make_backend, make_runtime, make_start
-from support.install import apply
 from support.kstatus import kstatus
 from support.operator import conditions, message
+from support.policies import configuration, mutate
 from support.service import Service, serving
 from support.waiting import until
 
@@ -182,39 +182,8 @@ def test_a_gate_that_somebody_opens_is_not_proven_and_no_pod_of_it_runs(team: Te
 
 @pytest.mark.usefixtures("operator")
 def test_a_start_that_is_stored_changed_is_the_last_until_it_is_proven_again(team: Team) -> None:
-    name = f"{team.namespace}-starts"
     expression = "Object{spec: Object.spec{activeDeadlineSeconds: 7}}"
-    api_version = "admissionregistration.k8s.io/v1"
-    rule = {
-        "apiGroups": ["trainer.kubeflow.org"],
-        "apiVersions": ["v1alpha1"],
-        "operations": ["CREATE"],
-        "resources": ["trainjobs"],
-    }
-    policy: Object = {
-        "apiVersion": api_version,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "matchConstraints": {
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.namespace}},
-                # A probe is kept as it is written.
-                "objectSelector": {"matchExpressions": [{"key": PROBE, "operator": "DoesNotExist"}]},
-                "resourceRules": [rule],
-            },
-            "reinvocationPolicy": "Never",
-            "failurePolicy": "Fail",
-            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
-        },
-    }
-    binding = {
-        "apiVersion": api_version,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": name},
-    }
-    apply(team.cluster, [policy, binding])
-    until("the policy is in force", lambda: _is_changed(team))
+    mutate(team.cluster, team.namespace, configuration(expression), but_probes=True)
     before = team.get("dbackend", "default")["status"]["gates"]
     team.apply(make_start())
     start = team.until_phase("llama-s1", "Refused")
@@ -225,17 +194,6 @@ def test_a_start_that_is_stored_changed_is_the_last_until_it_is_proven_again(tea
     until("the story", lambda: "ObserveOnly" in team.kubectl("describe", "dbackend", "default").split("Events:")[1])
     assert "DispatchStart llama-s1 failed" in team.kubectl("describe", "dbackend", "default")
     nothing_is_left(team)
-
-
-def _is_changed(team: Team) -> bool:
-    body = {
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": "tried", "namespace": team.namespace},
-        "spec": {"runtimeRef": {"name": "torch-dispatch"}},
-    }
-    told = team.cluster.kubectl("create", "--dry-run=server", "--output=json", "--filename=-", input=json.dumps(body))
-    return "activeDeadlineSeconds" in told
 
 
 def test_the_operator_ends_in_the_middle_of_a_probe(team: Team, account: Path, operator: Service) -> None:

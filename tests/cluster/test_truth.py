@@ -1,6 +1,5 @@
 """What only the real API server, Trainer and JobSet can witness: bytes, sizes, races, webhooks, deletion, crashes."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from controlplane.kubectl import KubectlError
 from dispatch_operator.render import target_name
 from support.builders import JOB, NAME, make_backend, make_runtime, make_start
 from support.container_expansion import expand
-from support.install import apply
 from support.operator import conditions, message
+from support.policies import INJECTED, configuration, mutate
 from support.service import Service, serving
 from support.waiting import until
 
@@ -142,12 +141,7 @@ def test_a_runtime_is_copied_verbatim(team: Team) -> None:
 
 @pytest.mark.usefixtures("operator")
 def test_an_env_that_a_policy_adds_is_caught_with_its_path(team: Team) -> None:
-    expression = (
-        'Object{spec: Object.spec{trainer: Object.spec.trainer{env: [Object.spec.trainer.env{name: "INJECTED", '
-        'value: "1"}]}}}'
-    )
-    policy(team, "trainjobs", expression)
-    until("the policy is in force", lambda: _is_mutated(team))
+    mutate(team.cluster, team.namespace, configuration(INJECTED))
     team.apply(make_start())
     start = team.until_phase("llama-s1", "Refused")
     assert conditions(start)["ReadBack"] == ("False", "ErrRejected")
@@ -163,64 +157,11 @@ def test_another_managers_patch_is_no_difference(team: Team) -> None:
         'Object{spec: Object.spec{runtimePatches: [Object.spec.runtimePatches{manager: "example.com/other"}]}, '
         'metadata: Object.metadata{labels: {"added": "by-policy"}}}'
     )
-    policy(team, "trainjobs", expression)
-    until("the policy is in force", lambda: _is_mutated(team))
+    mutate(team.cluster, team.namespace, configuration(expression))
     team.apply(make_start())
     team.until_phase("llama-s1", "Gated")
     managers = [patch["manager"] for patch in team.get("trainjob", NAME)["spec"]["runtimePatches"]]
     assert "example.com/other" in managers
-
-
-def policy(team: Team, resource: str, expression: str) -> None:
-    """Let the API server change every such object that is created in the team's namespace."""
-    name = f"{team.namespace}-{resource}"
-    match = {
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.namespace}},
-        "resourceRules": [
-            {
-                "apiGroups": ["trainer.kubeflow.org"],
-                "apiVersions": ["v1alpha1"],
-                "operations": ["CREATE"],
-                "resources": [resource],
-            },
-        ],
-    }
-    api_version = "admissionregistration.k8s.io/v1"
-    apply(
-        team.cluster,
-        [
-            {
-                "apiVersion": api_version,
-                "kind": "MutatingAdmissionPolicy",
-                "metadata": {"name": name},
-                "spec": {
-                    "matchConstraints": match,
-                    "reinvocationPolicy": "Never",
-                    "failurePolicy": "Fail",
-                    "mutations": [
-                        {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
-                    ],
-                },
-            },
-            {
-                "apiVersion": api_version,
-                "kind": "MutatingAdmissionPolicyBinding",
-                "metadata": {"name": name},
-                "spec": {"policyName": name},
-            },
-        ],
-    )
-
-
-def _is_mutated(team: Team) -> bool:
-    body = {
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
-        "metadata": {"name": "tried", "namespace": team.namespace},
-        "spec": {"runtimeRef": {"name": "torch-dispatch"}},
-    }
-    told = team.cluster.kubectl("create", "--dry-run=server", "--output=json", "--filename=-", input=json.dumps(body))
-    return "INJECTED" in told or "by-policy" in told
 
 
 @pytest.mark.usefixtures("operator")

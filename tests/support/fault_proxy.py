@@ -70,12 +70,14 @@ Rule = Callable[[Asked], Fault | None]
 class FaultProxy:
     """Forwards to an API server what no rule speaks of. Rules are asked in the proxy's own thread."""
 
-    def __init__(self, kubeconfig: Path, folder: Path) -> None:
+    def __init__(self, kubeconfig: Path, folder: Path, tls: ssl.SSLContext | None = None) -> None:
         self._config: Object = yaml.safe_load(kubeconfig.read_text())
         self._cluster = self._config["clusters"][0]["cluster"]
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
-        self._port = 0
+        self._tls = tls
+        self._watches: set[asyncio.Transport] = set()
+        self.port = 0
         self.rule: Rule = lambda _asked: None
         self.asked: list[Asked] = []
         self.kubeconfig = folder / "through-proxy.kubeconfig"
@@ -86,7 +88,7 @@ class FaultProxy:
         thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
         thread.start()
         try:
-            until("the proxy listens", lambda: self._port, seconds=START_SECONDS)
+            until("the proxy listens", lambda: self.port, seconds=START_SECONDS)
             self._write()
             yield self
         finally:
@@ -96,7 +98,7 @@ class FaultProxy:
 
     def _write(self) -> None:
         config = json.loads(json.dumps(self._config))
-        config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{self._port}"}
+        config["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{self.port}"}
         self.kubeconfig.write_text(yaml.safe_dump(config))
 
     async def _serve(self) -> None:
@@ -104,12 +106,12 @@ class FaultProxy:
         app.router.add_route("*", "/{path:.*}", self._handle)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self._tls)
         await site.start()
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self._trust(), limit=0), auto_decompress=False, read_bufsize=2**21
         ) as self._upstream:
-            self._port = runner.addresses[0][1]
+            self.port = runner.addresses[0][1]
             await self._stop.wait()
             await runner.cleanup()
 
@@ -129,7 +131,11 @@ class FaultProxy:
         self.asked.append(asked)
         fault = self.rule(asked)
         if fault is None:
-            return await self._forward(request, body)
+            try:
+                return await (self._watch(request) if asked.verb == "watch" else self._forward(request, body))
+            except ConnectionError:
+                # Who asked is gone, or was hung up on.
+                return web.Response()
         if fault.carried_out:
             async with self._send(request, body) as answer:
                 data = await answer.read()
@@ -152,6 +158,20 @@ class FaultProxy:
             data=body or None,
             timeout=aiohttp.ClientTimeout(),
         )
+
+    def hang_up_watches(self) -> None:
+        """Break the connection of every watch."""
+        for watch in self._watches.copy():
+            self._loop.call_soon_threadsafe(watch.abort)
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        assert request.transport
+        transport = request.transport
+        self._watches.add(transport)
+        try:
+            return await self._forward(request, b"")
+        finally:
+            self._watches.discard(transport)
 
     async def _forward(self, request: web.Request, body: bytes) -> web.StreamResponse:
         async with self._send(request, body) as answer:

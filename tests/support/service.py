@@ -4,23 +4,30 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from support.waiting import until
 
 STOP_SECONDS = 20
+PROGRAM = ("-m", "dispatch_operator.main")
 
 
 class Service:
     """A running `dispatch-operator run`; its log is kept in a file."""
 
     def __init__(
-        self, kubeconfig: Path, *arguments: str, waits: bool = False, environment: dict[str, str] | None = None
+        self,
+        kubeconfig: Path | None,
+        *arguments: str,
+        waits: bool = False,
+        environment: dict[str, str] | None = None,
+        program: Sequence[str] = PROGRAM,
     ) -> None:
         self.log = Path(tempfile.mkstemp(prefix="dispatch-operator-", suffix=".log")[1])
-        command = [sys.executable, "-m", "dispatch_operator.main", "run", "--kubeconfig", str(kubeconfig), *arguments]
+        account = ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
+        command = [sys.executable, *program, "run", *account, *arguments]
         with self.log.open("w") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
         until("the operator waits" if waits else "the operator watches", self._waits if waits else self._watches)
@@ -50,9 +57,14 @@ class Service:
 
 
 @contextmanager
-def serving(kubeconfig: Path, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[Service]:
+def serving(
+    kubeconfig: Path | None,
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    program: Sequence[str] = PROGRAM,
+) -> Iterator[Service]:
     """Run an operator for as long as the block; it must stop cleanly, and must not have logged a traceback."""
-    service = Service(kubeconfig, *arguments, environment=environment)
+    service = Service(kubeconfig, *arguments, environment=environment, program=program)
     try:
         yield service
     except BaseException:

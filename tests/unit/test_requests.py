@@ -193,3 +193,18 @@ def test_a_named_kubeconfig_wins_over_the_pods_account(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert in_cluster(kubeconfig) is want
+
+
+async def test_a_session_for_watches_reads_the_credentials_anew_and_tells_what_watches(
+    server: kmock.RawHandler, kubernetes: Cluster
+) -> None:
+    watched: list[str] = []
+    server["get /good"] << b"{}"
+    server["get /gone"] << 410
+    async with kubernetes.session(watched.append) as session:
+        for token, path in (("old", "/good?watch=true"), ("new", "/good"), ("new", "/gone?watch=true")):
+            kubernetes.api.configuration.api_key["BearerToken"] = f"Bearer {token}"
+            async with session.get(kubernetes.server + path):
+                pass
+    assert watched == ["/good"]
+    assert [request.headers["Authorization"] for request in server] == ["Bearer old", "Bearer new", "Bearer new"]

@@ -2,20 +2,19 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster.conftest import RELEASE_NAMESPACE, TIMEOUTS, Team
+from cluster.conftest import FOREVER, OUTCOME, TIMEOUTS, Team
 from controlplane import Cluster
-from support.builders import JOB, NAME, make_backend, make_runtime, make_start
-from support.install import apply, ensure_namespace, install_chart
+from support.builders import JOB, NAME, make_backend, make_start
+from support.install import apply, ensure_namespace
 from support.kueue import (
     CHECK,
     condition_of,
-    make_check,
     make_cluster_queue,
-    make_flavor,
     make_local_queue,
     workload_of,
 )
@@ -25,9 +24,6 @@ from support.waiting import until
 Object = dict[str, Any]
 QUEUE = "team"
 GPU = "nvidia.com/gpu"
-FOREVER = "until-told"
-"""A runtime whose pods run until an annotation of theirs goes."""
-OUTCOME = "test.kwok.x-k8s.io/outcome"
 _numbers = itertools.count(1)
 
 
@@ -109,12 +105,9 @@ def train_job(submission: int, job: str = JOB) -> str:
 
 
 @pytest.fixture(scope="package")
-def operator(kueue_cluster: Cluster) -> Iterator[Service]:
+def operator(kueue_account: Path) -> Iterator[Service]:
     """An operator for the whole cluster, as the account of its chart."""
-    kubeconfig = install_chart(kueue_cluster, RELEASE_NAMESPACE)
-    forever = make_runtime(FOREVER, pod_annotations={OUTCOME: "run-forever"})
-    apply(kueue_cluster, [make_runtime(), forever, make_flavor(), make_check()])
-    with serving(kubeconfig, "--all-namespaces", "--verbose") as service:
+    with serving(kueue_account, "--all-namespaces", "--verbose") as service:
         yield service
 
 

@@ -1,12 +1,11 @@
 """The start gate in Kueue mode: nothing passes it while it is closed, and opening it is all that opening does."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from support.builders import JOB, NAME, make_start
-from support.install import apply
 from support.kueue import CHECK, GATED_BY, START_GATE, checks_of, condition_of
+from support.policies import mutate
 from support.waiting import throughout, until
 from support.watching import watching
 
@@ -138,35 +137,16 @@ def install_gate_policy(team: QueuedTeam, gate: str) -> None:
     key = GATED_BY.replace("/", "~1")
     value = f'object.metadata.annotations["{GATED_BY}"] + ",{gate}"'
     mutation = f'[JSONPatch{{op: "replace", path: "/metadata/annotations/{key}", value: {value}}}]'
-    everything = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"]}
-    version, name = "admissionregistration.k8s.io/v1", {"name": team.namespace}
-    policy = {
-        "apiVersion": version,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": name,
-        "spec": {
-            "reinvocationPolicy": "Never",
-            "matchConstraints": {
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.namespace}},
-                "resourceRules": [{**everything, "resources": ["trainjobs", "configmaps"]}],
-            },
-            "matchConditions": [
-                {"name": "gated", "expression": f'"{GATED_BY}" in object.metadata.?annotations.orValue({{}})'},
-            ],
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": mutation}}],
-        },
-    }
-    binding = {
-        "apiVersion": version,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": name,
-        "spec": {"policyName": team.namespace},
-    }
-    apply(team.cluster, [policy, binding])
-    probe = {
+    marked = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "probe", "namespace": team.namespace, "annotations": {GATED_BY: START_GATE}},
+        "metadata": {"name": "tried", "annotations": {GATED_BY: START_GATE}},
     }
-    create = ("create", "--dry-run=server", "--output=yaml", "--filename=-")
-    until("the policy is in force", lambda: gate in team.cluster.kubectl(*create, input=json.dumps(probe)))
+    mutate(
+        team.cluster,
+        team.namespace,
+        {"patchType": "JSONPatch", "jsonPatch": {"expression": mutation}},
+        resources=("trainjobs", "configmaps"),
+        condition=f'"{GATED_BY}" in object.metadata.?annotations.orValue({{}})',
+        tried=marked,
+    )
