@@ -8,7 +8,7 @@ SOURCES := $(shell find operator -type f -not -name '*.pyc')
 export PYTHONPATH := tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-alone test-together bench cluster lint format crds lock clean
+.PHONY: help demo test test-cluster test-kueue test-search test-alone bench cluster lint format crds lock clean
 
 help: ## Say what can be made.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -26,19 +26,29 @@ $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml README.md $(SOURCES)
 demo: $(VENV)/.installed ## Show a start from apply to Succeeded on a control plane of its own (KUEUE=1: in Kueue's queue).
 	$(BIN)/python -m demo $(if $(KUEUE),--kueue)
 
-# Two at a time, because the one mostly waits for its clusters while the other counts on the processor.
+# Several at a time, because most of them wait for their clusters. The search counts on the processor alone, and is not
+# measured: what it runs is what the tests beside it run.
 test: lint ## Run all checks and tests, on the real control plane too.
 	rm -f .coverage*
-	$(MAKE) --jobs=2 --keep-going test-alone test-together
-	$(BIN)/python -m coverage combine --quiet .coverage-alone* .coverage-together*
+	$(MAKE) --jobs=3 --keep-going test-cluster test-kueue test-search test-alone
+	$(BIN)/python -m coverage combine --quiet .coverage-*
 	$(BIN)/python -m coverage report --fail-under=95
 	$(BIN)/python -m coverage report --fail-under=100 --include='$(PURE)'
 
-test-alone: $(VENV)/.installed
-	COVERAGE_FILE=.coverage-alone $(BIN)/python -m pytest --cov --cov-report= --ignore=tests/cluster
+PYTEST = $(BIN)/python -m pytest -p no:cacheprovider
+MEASURED = COVERAGE_FILE=.coverage-$@ $(PYTEST) --cov --cov-report=
 
-test-together: $(VENV)/.installed
-	COVERAGE_FILE=.coverage-together $(BIN)/python -m pytest --cov --cov-report= tests/cluster
+test-cluster: $(VENV)/.installed
+	$(MEASURED) tests/cluster -m "not kueue"
+
+test-kueue: $(VENV)/.installed
+	$(MEASURED) tests/cluster -m kueue
+
+test-search: $(VENV)/.installed
+	$(PYTEST) tests/faults tests/model
+
+test-alone: $(VENV)/.installed
+	$(MEASURED) --ignore=tests/cluster --ignore=tests/faults --ignore=tests/model
 
 # Modules that decide and render, without I/O: every branch of them is tested.
 comma := ,

@@ -12,6 +12,7 @@ from controlplane import Cluster
 from support.builders import make_backend, make_runtime
 from support.install import apply, ensure_namespace, install_chart
 from support.kueue import make_check, make_flavor
+from support.reading import read, read_all
 from support.service import Service, serving
 from support.waiting import until
 
@@ -54,13 +55,11 @@ class Team:
 
     def get(self, kind: str, name: str) -> Object:
         """Return one object."""
-        found: Object = json.loads(self.kubectl("get", kind, name, "--output=json"))
-        return found
+        return read(self.cluster, self.namespace, kind, name)
 
     def all(self, kind: str) -> list[Object]:
         """Return all objects of a kind."""
-        found: list[Object] = json.loads(self.kubectl("get", kind, "--output=json"))["items"]
-        return found
+        return read_all(self.cluster, self.namespace, kind)
 
     def patch(self, kind: str, name: str, change: Object) -> None:
         """Merge-patch one object."""

@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 import controlplane
 from controlplane import Cluster, ControlPlane, ProcessDiedError, running
 from controlplane.kubectl import KubectlError
+from support.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -63,7 +63,7 @@ async def test_two_start_at_once_and_do_not_meet(temporary: Path) -> None:
 def test_a_death_is_reported_and_ends_the_rest() -> None:
     with running() as cluster:
         os.kill(cluster.pids["etcd"], signal.SIGKILL)
-        poll("everything ends", lambda: not any(alive(pid) for pid in cluster.pids.values()))
+        until("everything ends", lambda: not any(alive(pid) for pid in cluster.pids.values()))
         with pytest.raises(ProcessDiedError, match=r"^etcd was killed by SIGKILL; the end of .*etcd\.log"):
             cluster.kubectl("get", "nodes")
         with pytest.raises(ProcessDiedError) as raised:
@@ -90,7 +90,7 @@ def test_nothing_outlives_a_parent_that_is_killed(parent: subprocess.Popen[str],
     (folder,) = folders(temporary)
     assert len(processes_below(folder)) >= 5
     parent.kill()
-    poll("the programs end", lambda: not processes_below(folder))
+    until("the programs end", lambda: not processes_below(folder))
 
 
 def test_the_command_ends_in_order_on_sigterm(parent: subprocess.Popen[str], temporary: Path) -> None:
@@ -131,11 +131,3 @@ def processes_below(folder: Path) -> list[int]:
         if str(folder) in command:
             found.append(int(path.parent.name))
     return found
-
-
-def poll(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail(f"not within {SECONDS} s: {what}")
-        time.sleep(0.1)

@@ -2,12 +2,12 @@
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from controlplane import Cluster
+from support.waiting import until
 
 SECONDS = 60
 Pod = dict[str, Any]
@@ -33,7 +33,7 @@ def namespace(cluster: Cluster) -> str:
     cluster.kubectl("apply", "-f", "-", input=as_list([make_runtime(name, row) for row in ANNOTATIONS]))
     train_jobs = as_list([make_train_job(name, row) for row in ANNOTATIONS])
     # Trainer's webhook may not have seen the runtimes yet.
-    poll("the TrainJobs are accepted", lambda: accepted(cluster, train_jobs))
+    until("the TrainJobs are accepted", lambda: accepted(cluster, train_jobs))
     return name
 
 
@@ -65,14 +65,14 @@ def test_a_pod_is_evicted(cluster: Cluster, namespace: str) -> None:
 
 
 def test_an_image_cannot_be_pulled_until_the_annotation_goes(cluster: Cluster, namespace: str) -> None:
-    poll("the pod waits for its image", lambda: waiting(cluster, namespace, "image-pull") == "ImagePullBackOff")
+    until("the pod waits for its image", lambda: waiting(cluster, namespace, "image-pull") == "ImagePullBackOff")
     assert phase(cluster, namespace, "image-pull") == "Pending"
     release(cluster, namespace, "image-pull")
     await_condition(cluster, namespace, "image-pull", "Complete")
 
 
 def test_a_job_runs_until_the_annotation_goes(cluster: Cluster, namespace: str) -> None:
-    poll("the pod runs", lambda: phase(cluster, namespace, "run-forever") == "Running")
+    until("the pod runs", lambda: phase(cluster, namespace, "run-forever") == "Running")
     release(cluster, namespace, "run-forever")
     await_condition(cluster, namespace, "run-forever", "Complete")
 
@@ -84,9 +84,9 @@ def test_a_delay_makes_a_job_end_later(cluster: Cluster, namespace: str) -> None
 
 
 def test_deleting_a_job_deletes_what_it_owns(cluster: Cluster, namespace: str) -> None:
-    poll("the pod runs", lambda: phase(cluster, namespace, "deleted") == "Running")
+    until("the pod runs", lambda: phase(cluster, namespace, "deleted") == "Running")
     cluster.kubectl("delete", "trainjob", "deleted", f"--namespace={namespace}")
-    poll("the pod is gone", lambda: not pod(cluster, namespace, "deleted"))
+    until("the pod is gone", lambda: not pod(cluster, namespace, "deleted"))
 
 
 def test_the_audit_log_tells_who_asked_for_what(cluster: Cluster, namespace: str) -> None:
@@ -193,11 +193,3 @@ def release(cluster: Cluster, namespace: str, name: str) -> None:
 
 def seconds(timestamp: str) -> float:
     return time.mktime(time.strptime(timestamp, "%Y-%m-%dT%H:%M:%SZ"))
-
-
-def poll(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail(f"not within {SECONDS} s: {what}")
-        time.sleep(0.2)

@@ -7,6 +7,7 @@ from typing import Any
 
 from controlplane import Cluster
 from support.install import apply
+from support.reading import read, read_all
 from support.waiting import until
 
 Object = dict[str, Any]
@@ -108,7 +109,7 @@ def until_active(cluster: Cluster, cluster_queue: str) -> None:
     """Wait until a ClusterQueue takes Workloads."""
 
     def active() -> bool:
-        queue = json.loads(cluster.kubectl("get", "clusterqueue", cluster_queue, "--output=json"))
+        queue = read(cluster, None, "clusterqueues", cluster_queue)
         return condition_of(queue, "Active").get("status") == "True"
 
     until(f"ClusterQueue {cluster_queue} is active", active)
@@ -116,11 +117,9 @@ def until_active(cluster: Cluster, cluster_queue: str) -> None:
 
 def workload_of(cluster: Cluster, namespace: str, train_job: str) -> Object | None:
     """Return the Workload that a TrainJob owns."""
-    found = cluster.kubectl("get", "workloads.kueue.x-k8s.io", f"--namespace={namespace}", "--output=json")
-    for workload in json.loads(found)["items"]:
+    for workload in read_all(cluster, namespace, "workloads"):
         if train_job in [owner["name"] for owner in workload["metadata"].get("ownerReferences", ())]:
-            made: Object = workload
-            return made
+            return workload
     return None
 
 

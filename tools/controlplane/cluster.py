@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from controlplane import audit, kubeconfig, kubectl
+from controlplane.reader import Reader
 from controlplane.site import Site
 
 
@@ -32,6 +34,7 @@ class Cluster:
         self.pids = dict(pids)
         self._site = site
         self._check = check
+        self._reader = Reader(site.server, site.authority.file, site.administrator)
 
     def check(self) -> None:
         """Return when every program still runs.
@@ -51,6 +54,19 @@ class Cluster:
         try:
             return kubectl.run(*arguments, input=input, environment=self.environment)
         except kubectl.KubectlError:
+            self._check()
+            raise
+
+    def get(self, path: str) -> dict[str, Any]:
+        """Read the object or the list at a path of the API, as the administrator.
+
+        Raises:
+            ReadError: It is not there.
+            ProcessDiedError: A program of the control plane has ended.
+        """
+        try:
+            return self._reader.get(path)
+        except OSError:
             self._check()
             raise
 
