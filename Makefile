@@ -8,7 +8,7 @@ SOURCES := $(shell find operator -type f -not -name '*.pyc')
 export PYTHONPATH := tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster test-kueue test-search test-alone bench cluster lint format crds lock clean
+.PHONY: help demo test test-faults test-cluster test-kueue test-search test-alone bench cluster lint format crds lock clean
 
 help: ## Say what can be made.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -30,7 +30,7 @@ demo: $(VENV)/.installed ## Show a start from apply to Succeeded on a control pl
 # measured: what it runs is what the tests beside it run.
 test: lint ## Run all checks and tests, on the real control plane too.
 	rm -f .coverage*
-	$(MAKE) --jobs=3 --keep-going test-cluster test-kueue test-search test-alone
+	$(MAKE) --jobs=4 --keep-going test-faults test-cluster test-kueue test-search test-alone
 	$(BIN)/python -m coverage combine --quiet .coverage-*
 	$(BIN)/python -m coverage report --fail-under=95
 	$(BIN)/python -m coverage report --fail-under=100 --include='$(PURE)'
@@ -38,11 +38,11 @@ test: lint ## Run all checks and tests, on the real control plane too.
 PYTEST = $(BIN)/python -m pytest -p no:cacheprovider
 MEASURED = COVERAGE_FILE=.coverage-$@ $(PYTEST) --cov --cov-report=
 
-test-cluster: $(VENV)/.installed
-	$(MEASURED) tests/cluster -m "not kueue"
+test-faults test-kueue: test-%: $(VENV)/.installed
+	$(MEASURED) tests/cluster/$*
 
-test-kueue: $(VENV)/.installed
-	$(MEASURED) tests/cluster -m kueue
+test-cluster: $(VENV)/.installed
+	$(MEASURED) tests/cluster --ignore=tests/cluster/faults --ignore=tests/cluster/kueue
 
 test-search: $(VENV)/.installed
 	$(PYTEST) tests/faults tests/model

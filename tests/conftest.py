@@ -59,8 +59,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _uses_cluster(item):
             item.add_marker(pytest.mark.cluster)
-        if "kueue_cluster" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.kueue)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -65,8 +65,8 @@ def test_a_held_jobs_workload_that_somebody_deleted_is_held_again(team: QueuedTe
     team.until_phase("llama-s1", "Held")
     before = until("it is deactivated", lambda: deactivated(team))
     team.kubectl("delete", "workload", before["metadata"]["name"], "--wait=false")
-    again = until("another, deactivated too", lambda: deactivated(team, but=before["metadata"]["uid"]))
-    assert checks_of(again) == {CHECK: "Pending"}
+    until("another, deactivated too", lambda: deactivated(team, but=before["metadata"]["uid"]))
+    until("its check waits again", lambda: checks_of(team.workload()) == {CHECK: "Pending"})
     throughout("nothing runs", lambda: not team.all("pods"), seconds=2)
     team.set_gate("llama-s1", "Open")
     team.until_phase("llama-s1", "Running")

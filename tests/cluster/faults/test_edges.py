@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from support.builders import make_start
+from cluster.conftest import Team
+from support.builders import NAME, make_start
 from support.fault_proxy import Asked, Fault, FaultProxy
 from support.service import serving
-from support.waiting import until
-
-from .conftest import Team
+from support.waiting import throughout, until
 
 
 def is_gone(team: Team) -> bool:
@@ -30,6 +29,23 @@ def test_a_namespace_with_starts_in_it_is_deleted(team: Team, account: Path, ope
             until("the namespace is gone", lambda: is_gone(team), seconds=90)
     if operator_is == "down":
         team.cluster.kubectl("delete", "namespace", team.namespace, "--wait=false")
+        until("the namespace is gone", lambda: is_gone(team), seconds=90)
+
+
+def test_a_namespace_that_can_not_go_yet_is_not_hammered(team: Team, account: Path) -> None:
+    kept = [("dispatchbackend", "default"), ("dispatchstart", "llama-s1"), ("trainjob", NAME)]
+    with serving(account, "--namespace", team.namespace):
+        team.apply(make_start())
+        team.until_phase("llama-s1", "Gated")
+        for kind, name in kept:
+            team.patch(kind, name, {"metadata": {"finalizers": ["example.com/wait"]}})
+        team.cluster.kubectl("delete", "namespace", team.namespace, "--wait=false")
+        until("all of it is going", lambda: all("deletionTimestamp" in team.get(*one)["metadata"] for one in kept))
+        made = len(team.requests())
+        # An operator that tried again as fast as it is refused would make hundreds.
+        throughout("it is left alone", lambda: len(team.requests()) - made <= 12, seconds=10)
+        for kind, name in kept:
+            team.patch(kind, name, {"metadata": {"finalizers": None}})
         until("the namespace is gone", lambda: is_gone(team), seconds=90)
 
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from cluster.conftest import Team
+from cluster.kueue.conftest import QueuedTeam
 from controlplane import Cluster
 from dispatch_operator.render import target_name
 from support.builders import JOB, make_backend, make_start
@@ -19,9 +21,6 @@ from support.operator import conditions
 from support.service import Service, serving
 from support.tally import Tally
 from support.waiting import until
-
-from .conftest import Team
-from .kueue.conftest import QueuedTeam
 
 Object = dict[str, Any]
 

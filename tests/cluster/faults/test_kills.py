@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from cluster.conftest import FOREVER, TIMEOUTS, Object, Team
+from cluster.kueue.conftest import QueuedTeam
 from controlplane import Cluster
 from dispatch_operator.render import target_name
 from support.builders import JOB, make_backend, make_start
@@ -14,9 +16,6 @@ from support.killing import Deed, killed_at_every_request
 from support.policies import INJECTED, configuration, mutate
 from support.tally import Tally
 from support.waiting import until
-
-from .conftest import FOREVER, TIMEOUTS, Object, Team
-from .kueue.conftest import QueuedTeam
 
 pytestmark = pytest.mark.timeout(600)
 WATCHED = {"watch", "list"}

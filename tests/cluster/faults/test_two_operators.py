@@ -7,12 +7,11 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from cluster.conftest import Team
 from dispatch_operator.render import target_name
 from support.builders import JOB, make_start
 from support.service import Service, serving
 from support.waiting import until
-
-from .conftest import Team
 
 Object = dict[str, Any]
 

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import trustme
 
+from cluster.conftest import RELEASE_NAMESPACE, Team
 from controlplane.kubectl import KubectlError
 from support.builders import make_start
 from support.fault_proxy import FaultProxy
 from support.service import serving
 from support.waiting import until
-
-from .conftest import RELEASE_NAMESPACE, Team
 
 # The kubelet mounts the account's files where a test must not write; what is read there is looked at more often.
 IN_CLUSTER = """
