@@ -31,7 +31,8 @@ def follow(seen: Seen, now: float) -> Act | Settled:
         act = _recorded(seen, mirror.unchanged(seen), now)
         return act if isinstance(act, Act) else clean_up(seen)
     # Only the TrainJob of the recorded UID is opened, held or mirrored (rule 4).
-    if uid_of(seen.train_job.obj) != at(seen.start, "status", "reference", "uid"):
+    reference = at(seen.start, "status", "reference", "uid")
+    if not reference or uid_of(seen.train_job.obj) != reference:
         return _lost(seen, now)
     if mirror.has_ended(seen.train_job.obj):
         return _ended(seen, now)

@@ -29,8 +29,9 @@ class Cache:
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str, str], Object] = {}
         self._targets: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self._workloads: dict[str, Key] = {}
-        self._awaited: dict[str, asyncio.Future[None]] = {}
+        self._workloads: dict[Key, Key] = {}
+        """By the namespace and the owner's UID: what names an owner in another namespace has none."""
+        self._awaited: dict[Key, asyncio.Future[None]] = {}
         self._written: dict[str, str] = {}
         self._unmoved: dict[str, str] = {}
         self._waiting: set[asyncio.Future[None]] = set()
@@ -73,7 +74,8 @@ class Cache:
             self._targets[namespace, target].discard(name)
         if kind == Kind.WORKLOAD:
             for owner in owners(obj):
-                self._workloads.pop(owner["uid"], None)
+                if self._workloads.get(Key(namespace, owner["uid"])) == Key(namespace, name):
+                    del self._workloads[Key(namespace, owner["uid"])]
 
     async def until(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Wait until what the watches say fulfils a condition, for some seconds at most; tell whether it does."""
@@ -97,24 +99,31 @@ class Cache:
             if not change.done():
                 change.set_result(None)
 
-    def workload(self, owner_uid: str) -> Object | None:
+    def of_kind(self, kind: str, namespace: str | None) -> list[Object]:
+        """Return all objects of a kind, in one namespace or in all."""
+        return [
+            obj for (held, held_in, _), obj in self._objects.items() if held == kind and namespace in (None, held_in)
+        ]
+
+    def workload(self, namespace: str, owner_uid: str) -> Object | None:
         """Return the Workload that a TrainJob owns, whatever its name."""
-        key = self._workloads.get(owner_uid)
+        key = self._workloads.get(Key(namespace, owner_uid))
         return self.get(Kind.WORKLOAD, *key) if key else None
 
-    async def workload_of(self, owner_uid: str, seconds: float) -> Object | None:
+    async def workload_of(self, namespace: str, owner_uid: str, seconds: float) -> Object | None:
         """Return the Workload that a TrainJob owns once it lists admission checks, or as it is after some seconds."""
         deadline = asyncio.get_running_loop().time() + seconds
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
-                while not at(self.workload(owner_uid), "status", "admissionChecks"):
-                    await asyncio.shield(self._awaited.setdefault(owner_uid, asyncio.Future()))
-        return self.workload(owner_uid)
+                while not at(self.workload(namespace, owner_uid), "status", "admissionChecks"):
+                    await asyncio.shield(self._awaited.setdefault(Key(namespace, owner_uid), asyncio.Future()))
+        return self.workload(namespace, owner_uid)
 
     def _put_workload(self, workload: Object) -> None:
+        namespace, name = at(workload, "metadata", "namespace"), at(workload, "metadata", "name")
         for owner in owners(workload):
-            self._workloads[owner["uid"]] = Key(at(workload, "metadata", "namespace"), at(workload, "metadata", "name"))
-            if waiting := self._awaited.pop(owner["uid"], None):
+            self._workloads[Key(namespace, owner["uid"])] = Key(namespace, name)
+            if waiting := self._awaited.pop(Key(namespace, owner["uid"]), None):
                 waiting.set_result(None)
 
     def look(self, key: Key) -> Seen | None:
@@ -129,7 +138,7 @@ class Cache:
             backend=Sight(self.get(Kind.DISPATCH_BACKEND, key.namespace, start_frame(start).backend)),
             copy=Sight(self.get(Kind.TRAINING_RUNTIME, key.namespace, target)),
             train_job=Sight(train_job),
-            workload=Sight(self.workload(uid_of(train_job))),
+            workload=Sight(self.workload(key.namespace, uid_of(train_job))),
             job_set=self.get(Kind.JOB_SET, key.namespace, target),
         )
 
@@ -173,7 +182,8 @@ class Cache:
                 ]
             case Kind.TRAIN_JOB | Kind.DISPATCH_START:
                 jobs = [self.get(Kind.TRAIN_JOB, *target) for target in self.targets(kind, obj)]
-                return [self._workloads[uid] for uid in map(uid_of, jobs) if uid in self._workloads]
+                owned = [Key(namespace, uid_of(job)) for job in jobs]
+                return [self._workloads[owner] for owner in owned if owner in self._workloads]
             case _:
                 return []
 

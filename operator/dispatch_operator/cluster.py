@@ -62,6 +62,7 @@ RESOURCES: Mapping[str, Resource] = {
         Resource(Kind.LOCAL_QUEUE, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "localqueues"),
         Resource(Kind.CLUSTER_QUEUE, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "clusterqueues", namespaced=False),
         Resource(Kind.ADMISSION_CHECK, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "admissionchecks", namespaced=False),
+        Resource(Kind.JOB_SET, "/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
         Resource("Pod", "/api/v1", "pods"),
         Resource("Event", "/api/v1", "events"),
     )
@@ -82,11 +83,11 @@ class Cluster:
         """The API server's URL."""
         return str(self.api.configuration.host)
 
-    def session(self, watching: Callable[[str], None]) -> aiohttp.ClientSession:
+    def session(self, answered: Callable[[str, bool], None]) -> aiohttp.ClientSession:
         """Return a session for watches, with the credentials of this client, which it reads anew for each request.
 
         Args:
-            watching: Called with the path of each watch that is answered.
+            answered: Called with the path of each request that succeeded, and whether it is a watch.
         """
         configuration = self.api.configuration
         # The library knows how to make its TLS context; the connector holds it.
@@ -99,15 +100,22 @@ class Cluster:
         ) -> aiohttp.ClientResponse:
             if key := await configuration.get_api_key_with_prefix("BearerToken"):
                 request.headers["Authorization"] = key
-            return await handler(request)
+            try:
+                return await handler(request)
+            except Exception as error:
+                if session.closed:
+                    # Another request was refused, and kopf logs in anew; it knows this error, and no other, for that.
+                    raise RuntimeError("Session is closed") from error
+                raise
 
-        async def answered(_session: Any, _context: Any, told: aiohttp.TraceRequestEndParams) -> None:  # noqa: ANN401
-            if told.response.ok and told.url.query.get("watch") == "true":
-                watching(told.url.path)
+        async def ended(_session: Any, _context: Any, told: aiohttp.TraceRequestEndParams) -> None:  # noqa: ANN401
+            self.authorized = told.response.status != HTTP_UNAUTHORIZED
+            if told.response.ok:
+                answered(told.url.path, told.url.query.get("watch") == "true")
 
         trace = aiohttp.TraceConfig()
-        trace.on_request_end.append(answered)
-        return aiohttp.ClientSession(
+        trace.on_request_end.append(ended)
+        session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": USER_AGENT},
             middlewares=(authorize,),
@@ -115,6 +123,7 @@ class Cluster:
             trace_configs=[trace],
             trust_env=True,
         )
+        return session
 
     async def get(self, kind: str, namespace: str | None, name: str, *, timeout: float) -> Object | None:
         """Read one object live; None when it does not exist.
@@ -130,9 +139,9 @@ class Cluster:
             raise
 
     async def select(
-        self, kind: str, namespace: str, *, timeout: float, label_selector: str = "", field_selector: str = ""
+        self, kind: str, namespace: str | None, *, timeout: float, label_selector: str = "", field_selector: str = ""
     ) -> tuple[Object, ...]:
-        """List objects of one namespace by selectors."""
+        """List objects of one namespace, or of all, by selectors."""
         query = [("labelSelector", label_selector), ("fieldSelector", field_selector)]
         answer = await self._request(
             "list", "GET", kind, namespace, None, timeout=timeout, query=[(key, value) for key, value in query if value]
@@ -275,7 +284,8 @@ class Cluster:
                 )
         except (client.ApiException, aiohttp.ClientError, TimeoutError, OSError, UnicodeDecodeError) as error:
             failure = from_exception(verb, target, error)
-            self.authorized = failure.status != HTTP_UNAUTHORIZED
+            if failure.status:
+                self.authorized = failure.status != HTTP_UNAUTHORIZED
             raise failure from error
         self.authorized = True
         if not isinstance(answer, dict):

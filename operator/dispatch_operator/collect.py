@@ -11,7 +11,7 @@ from dispatch_operator.acts import Settled
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.errors import ApiError
-from dispatch_operator.ours import has_started, is_going, owners, phase_of, start_uid, uid_of
+from dispatch_operator.ours import bears_our_name, has_started, is_going, owners, phase_of, start_uid, uid_of
 from dispatch_operator.seen import Object, at
 from dispatch_operator.vocabulary import (
     ANNOTATION_START,
@@ -30,7 +30,7 @@ CALL_SECONDS = 30.0
 def is_ownerless(copy: object) -> bool:
     """Tell whether a TrainingRuntime is a copy of ours that no garbage collection will delete."""
     signed = at(copy, "metadata", "labels", LABEL_MANAGED_BY) == MANAGED_BY and start_uid(copy) is not None
-    return signed and not owners(copy) and not is_going(copy)
+    return signed and bears_our_name(copy) and not owners(copy) and not is_going(copy)
 
 
 def is_left(copy: object, start: Object | None) -> bool:

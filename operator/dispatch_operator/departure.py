@@ -15,7 +15,7 @@ from dispatch_operator.acts import Settled
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.errors import ApiError
-from dispatch_operator.ours import is_going, owner_reference
+from dispatch_operator.ours import bears_our_name, is_going, owner_reference
 from dispatch_operator.seen import Object, at
 from dispatch_operator.vocabulary import (
     ANCESTOR_LABEL,
@@ -37,6 +37,7 @@ def needs_its_copy(train_job: object) -> bool:
     """Tell whether a TrainJob of ours is being deleted in the foreground."""
     return (
         at(train_job, "metadata", "labels", LABEL_MANAGED_BY) == MANAGED_BY
+        and bears_our_name(train_job)
         and is_going(train_job)
         and FOREGROUND in (at(train_job, "metadata", "finalizers") or ())
     )

@@ -5,7 +5,7 @@ from dispatch_operator.acts import Act, DoubtBackend, ReadBackend, Settled
 from dispatch_operator.checks.backend import gates_of
 from dispatch_operator.ours import is_going, uid_of
 from dispatch_operator.render import start_frame
-from dispatch_operator.seen import Seen, at, condition
+from dispatch_operator.seen import Seen, at
 from dispatch_operator.verdicts import Refusal, Verdict
 from dispatch_operator.vocabulary import BackendGate, Condition, ErrorClass
 
@@ -34,8 +34,8 @@ def doubt(seen: Seen, verdict: Verdict, now: float) -> Act | Settled | None:
     held = [one for one in gates_of(backend or {}) if at(one, "name") == gate]
     if backend is None or is_going(backend) or not held or not at(held[0], "proven"):
         return None
-    refused = condition(seen.start, verdict.step).get("lastTransitionTime")
-    if str(at(held[0], "lastProbeTime") or "") > str(refused or ""):
+    created = at(seen.train_job.obj, "metadata", "creationTimestamp")
+    if not created or str(at(held[0], "lastProbeTime") or "") > str(created):
         # It was proven again since.
         return None
     name = at(seen.start, "metadata", "name")

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 import kopf
@@ -16,6 +16,8 @@ from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
 from dispatch_operator.look import Looker
 from dispatch_operator.preflight import Backends
+from dispatch_operator.quoting import escaped
+from dispatch_operator.relist import Missed, Relists
 from dispatch_operator.seen import Object
 from dispatch_operator.tidy import Tidier
 from dispatch_operator.vocabulary import (
@@ -54,11 +56,12 @@ class Watched(NamedTuple):
     version: str
     plural: str
     label_selector: str = ""
+    namespaced: bool = True
 
 
 WATCHED = (
     Watched(Kind.DISPATCH_BACKEND, GROUP, VERSION, "dispatchbackends"),
-    Watched(Kind.CLUSTER_TRAINING_RUNTIME, TRAINER_GROUP, TRAINER_VERSION, "clustertrainingruntimes"),
+    Watched(Kind.CLUSTER_TRAINING_RUNTIME, TRAINER_GROUP, TRAINER_VERSION, "clustertrainingruntimes", namespaced=False),
     Watched(Kind.TRAINING_RUNTIME, TRAINER_GROUP, TRAINER_VERSION, "trainingruntimes"),
     Watched(Kind.TRAIN_JOB, TRAINER_GROUP, TRAINER_VERSION, "trainjobs", f"{LABEL_MANAGED_BY}={MANAGED_BY}"),
     Watched(Kind.JOB_SET, "jobset.x-k8s.io", "v1alpha2", "jobsets", LABEL_JOB),
@@ -74,6 +77,19 @@ class Route(NamedTuple):
 
     queue: WorkQueue[Key]
     concerned: Callable[[str, Object], Iterable[Key]]
+
+
+def required_watches(namespaces: Iterable[str]) -> Iterator[str]:
+    """Yield the paths that must be watched: all but Kueue's, which a cluster may lack.
+
+    Args:
+        namespaces: To serve; none for all.
+    """
+    for watched in NAMESPACED:
+        if watched.group != KUEUE_GROUP:
+            scopes = [f"/namespaces/{namespace}" for namespace in namespaces] if watched.namespaced else []
+            for scope in scopes or [""]:
+                yield f"/apis/{watched.group}/{watched.version}{scope}/{watched.plural}"
 
 
 def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: bool) -> kopf.OperatorRegistry:
@@ -94,7 +110,9 @@ def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: 
     if clusterwide:
         # AdmissionChecks are the cluster's: a namespaced operator only reads them.
         routes.append(Route(checks, cache.checked))
-    kopf.on.login(registry=registry)(_login(cluster, watching))
+    selectors = {watched.kind: watched.label_selector for watched in WATCHED}
+    missed = WorkQueue(Missed(cluster, cache, selectors, _gone(cache, routes)).look, side_by_side=SIDE_BY_SIDE)
+    kopf.on.login(registry=registry)(_login(cluster, _answered(watching, missed)))
     for watched in WATCHED if clusterwide else NAMESPACED:
         where = (watched.group, watched.version, watched.plural)
         # kopf fills every index before it calls the first event handler: no look begins with a half-filled cache.
@@ -103,7 +121,9 @@ def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: 
 
     @kopf.on.cleanup(registry=registry)
     async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-        await asyncio.gather(*(route.queue.close(patience=PATIENCE) for route in routes))
+        await asyncio.gather(
+            *(queue.close(patience=PATIENCE) for queue in (missed, *(route.queue for route in routes)))
+        )
 
     return registry
 
@@ -123,14 +143,28 @@ def settings() -> kopf.OperatorSettings:
     return made
 
 
-def _login(cluster: Cluster, watching: Callable[[str], None]) -> Callable[..., Any]:
+def _answered(watching: Callable[[str], None], missed: WorkQueue[Key]) -> Callable[[str, bool], None]:
+    """Return what is told of each list and watch of kopf's."""
+    relists = Relists()
+
+    def answered(path: str, watch: bool) -> None:  # noqa: FBT001 - an answer of aiohttp's.
+        if watch:
+            watching(path)
+        if relists.answered(path, watch=watch):
+            plural, namespace = path.rpartition("/")[2], path.partition("/namespaces/")[2].partition("/")[0]
+            missed.add(Key(namespace, next(one.kind for one in WATCHED if one.plural == plural)))
+
+    return answered
+
+
+def _login(cluster: Cluster, answered: Callable[[str, bool], None]) -> Callable[..., Any]:
     logins = itertools.count()
 
     async def login(**_: Any) -> kopf.AiohttpSession:  # noqa: ANN401 - kopf's arguments.
         if next(logins):
             # The API server did not accept the credentials; they are read anew, but not as fast as it refuses them.
             await asyncio.sleep(LOGIN_PAUSE)
-        return kopf.AiohttpSession(server=cluster.server, aiohttp_session=cluster.session(watching))
+        return kopf.AiohttpSession(server=cluster.server, aiohttp_session=cluster.session(answered))
 
     return login
 
@@ -144,21 +178,38 @@ def _put(cache: Cache, kind: str) -> Callable[..., Any]:
 
 
 def _wake(cache: Cache, routes: Iterable[Route], kind: str) -> Callable[..., Any]:
+    gone = _gone(cache, routes)
+
     async def wake(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-        obj: Object = event["object"]
-        concerned = [(queue, set(whom(kind, obj))) for queue, whom in routes]
         if event["type"] == "DELETED":
-            cache.drop(kind, obj)
-        for queue, keys in concerned:
-            for key in keys:
-                queue.add(key)
+            gone(kind, event["object"])
+        else:
+            _ask(_concerned(routes, kind, event["object"]))
 
     return wake
+
+
+def _gone(cache: Cache, routes: Iterable[Route]) -> Callable[[str, Object], None]:
+    def gone(kind: str, obj: Object) -> None:
+        concerned = _concerned(routes, kind, obj)
+        cache.drop(kind, obj)
+        _ask(concerned)
+
+    return gone
+
+
+def _concerned(routes: Iterable[Route], kind: str, obj: Object) -> list[tuple[WorkQueue[Key], Key]]:
+    return [(queue, key) for queue, whom in routes for key in set(whom(kind, obj))]
+
+
+def _ask(concerned: Iterable[tuple[WorkQueue[Key], Key]]) -> None:
+    for queue, key in concerned:
+        queue.add(key)
 
 
 def _announce(before: Object, after: Object) -> None:
     for event in announcements(before, after):
         meta = after["metadata"]
-        logger.info("%s/%s: %s", meta["namespace"], meta["name"], event.message)
+        logger.info("%s/%s: %s", meta["namespace"], meta["name"], escaped(event.message))
         body = kopf.Body(cast("kopf.RawBody", dict(after)))
         kopf.event(body, type=event.type, reason=event.reason, message=event.message)

@@ -1,7 +1,7 @@
 """What a pod's probes ask: is the operator alive, and is it ready (issue: a dead watcher must not go unnoticed)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -13,8 +13,10 @@ WATCHER = "watcher for "
 class Health:
     """Knows what should go on in this process, and sees whether it does."""
 
-    def __init__(self, authorized: Callable[[], bool]) -> None:
+    def __init__(self, authorized: Callable[[], bool], required: Iterable[str] = ()) -> None:
         self._authorized = authorized
+        self._required = frozenset(required)
+        """The paths of the watches without which the operator does not work."""
         self._seen: set[str] = set()
         self._watches: set[str] = set()
         self.active = False
@@ -23,6 +25,7 @@ class Health:
     def watching(self, path: str) -> None:
         """Note that a watch has begun: all that it is about was listed before."""
         self._watches.add(path)
+        self._seen |= self._watchers()
 
     def faults(self) -> list[str]:
         """Say what keeps the operator from going on: kopf does not end when a watcher of its does (nolar/kopf#1313)."""
@@ -35,8 +38,8 @@ class Health:
         faults = self.faults()
         if not self.active:
             faults.append("waiting for the Lease")
-        elif (begun := len(self._watches)) < (wanted := max(len(self._watchers()), 1)):
-            faults.append(f"{begun} of {wanted} watches have begun")
+        else:
+            faults += [f"{path} is not watched" for path in sorted(self._required - self._watches)]
         if not self._authorized():
             faults.append("the API server does not accept the credentials")
         return faults

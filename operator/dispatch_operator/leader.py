@@ -37,14 +37,21 @@ class LeaseLostError(Exception):
 class _BoundedLock(LeaseLock):
     """A Lease whose requests end in time, and fail as the library expects them to: as answers."""
 
+    expiry: asyncio.Timeout | None = None
+    """Ends the work when the Lease was not written for too long, however long the library still tries."""
+
     async def get(self, name: str, namespace: str) -> Any:  # noqa: ANN401 - the library's own union.
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                return await super().get(name, namespace)
+                found, told = await super().get(name, namespace)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             failure = client.ApiException(status=0, reason=str(error) or type(error).__name__)
             failure.body = json.dumps({"code": 0}).encode()
             return False, failure
+        if not found and isinstance(told, client.ApiException):
+            # The library reads the code from the body, which is no JSON when a throttling server or a proxy wrote it.
+            told.body = json.dumps({"code": told.status}).encode()
+        return found, told
 
     async def create(self, name: str, namespace: str, election_record: Any) -> bool:  # noqa: ANN401 - the library's.
         return await self._written(super().create(name, namespace, election_record))
@@ -52,14 +59,17 @@ class _BoundedLock(LeaseLock):
     async def update(self, name: str, namespace: str, updated_record: Any) -> bool:  # noqa: ANN401 - the library's.
         return await self._written(super().update(name, namespace, updated_record))
 
-    @staticmethod
-    async def _written(write: Awaitable[bool]) -> bool:
+    async def _written(self, write: Awaitable[bool]) -> bool:
+        begun = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                return await write
+                written = await write
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             logger.warning("the Lease can't be written: %s", error or type(error).__name__)
             return False
+        if written and self.expiry:
+            self.expiry.reschedule(begun + RENEW_WITHIN)
+        return written
 
 
 async def lead(api: client.ApiClient, lease: Lease, serve: Callable[[], Awaitable[None]]) -> None:
@@ -86,9 +96,15 @@ async def lead(api: client.ApiClient, lease: Lease, serve: Callable[[], Awaitabl
     try:
         await _first(leading.wait(), election)
         logger.info("leading as %s", lease.holder)
-        await _first(serve(), election)
+        async with asyncio.timeout(RENEW_WITHIN) as lock.expiry:
+            await _first(serve(), election)
+    except TimeoutError as error:
+        if lock.expiry is None or not lock.expiry.expired():
+            raise
+        raise LeaseLostError(f"the Lease was lost: it was not renewed for {RENEW_WITHIN} s") from error
     finally:
-        held = leading.is_set() and not election.done()
+        expired = lock.expiry is not None and lock.expiry.expired()
+        held = leading.is_set() and not election.done() and not expired
         election.cancel()
         await asyncio.gather(election, return_exceptions=True)
         if held:

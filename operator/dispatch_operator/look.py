@@ -133,7 +133,9 @@ async def answer_to(cluster: Cluster, cache: Cache, seen: Seen, act: Act) -> Ans
     """Carry out an act, and return what it brought or how it failed."""
     try:
         if isinstance(act, AwaitWorkload):
-            return await cache.workload_of(uid_of(seen.train_job.obj), act.seconds)
+            return await cache.workload_of(
+                at(seen.start, "metadata", "namespace"), uid_of(seen.train_job.obj), act.seconds
+            )
         return await carry_out(cluster, seen, act)
     except ApiError as error:
         logger.debug("%s", error)

@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Any
 
 from dispatch_operator.acts import ReadOther
+from dispatch_operator.names import object_name
 from dispatch_operator.seen import Seen, at, condition
 from dispatch_operator.vocabulary import (
     ANNOTATION_GATED_BY,
@@ -45,6 +46,13 @@ def made_for(obj: object, start: Object) -> bool:
 def uid_of(obj: object) -> str:
     """Return an object's UID, or "" when it has none."""
     return at(obj, "metadata", "uid") or ""
+
+
+def bears_our_name(obj: object) -> bool:
+    """Tell whether an object has the name that its labels stand for: a user's copy of one of ours has not."""
+    labels = at(obj, "metadata", "labels")
+    job, submission = at(labels, LABEL_JOB), at(labels, LABEL_SUBMISSION)
+    return bool(at(obj, "metadata", "name") == object_name(str(job), str(submission)))
 
 
 def is_going(obj: object) -> bool:

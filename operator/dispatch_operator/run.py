@@ -13,7 +13,7 @@ import click
 import kopf
 
 from dispatch_operator.cluster import Cluster, NoClusterError, connected
-from dispatch_operator.handlers import register, settings
+from dispatch_operator.handlers import register, required_watches, settings
 from dispatch_operator.health import Health, answering
 from dispatch_operator.leader import Lease, LeaseLostError, lead
 
@@ -97,7 +97,7 @@ async def _run(options: Options) -> None:
     """Connect, wait for the Lease when there is one, and serve until a signal comes."""
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(connected(options.kubeconfig))
-        health = Health(lambda: cluster.authorized)
+        health = Health(lambda: cluster.authorized, required_watches(options.namespaces))
         if options.address:
             await stack.enter_async_context(answering(health, *options.address))
 

@@ -116,3 +116,12 @@ async def test_a_copy_that_can_not_be_read_is_tried_again(api: FakeApi) -> None:
     del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
     api.before = always("get", COPY, unanswered("get"))
     assert (await tidier(api).look(KEY)).again
+
+
+async def test_a_users_own_runtime_that_was_made_from_a_copy_is_kept(api: FakeApi) -> None:
+    copy = api.one(COPY)
+    mine = {**copy, "metadata": {**copy["metadata"], "name": "my-own", "uid": "mine"}}
+    api.put(mine)
+    api.remove("DispatchStart", NAMESPACE, "llama-s1")
+    await tidier(api).look(Key(NAMESPACE, "my-own"))
+    assert "my-own" in [one["metadata"]["name"] for one in api.all(COPY)]

@@ -386,3 +386,12 @@ async def test_transition_times_move_only_with_the_status(api: FakeApi, operator
     set_gate(api, "Open")
     start = await operator.settle()
     assert {entry["type"]: entry["lastTransitionTime"] for entry in start["status"]["conditions"]} == before
+
+
+async def test_a_reference_that_somebody_emptied_is_no_trainjob(api: FakeApi, operator: FakeOperator) -> None:
+    api.edit("DispatchStart", lambda start: start["status"]["reference"].update(uid=""))
+    api.remove(JOB, NAMESPACE, NAME)
+    set_gate(api, "Open")
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Lost"
+    assert not [write for write in api.writes() if "TrainJob" in write]

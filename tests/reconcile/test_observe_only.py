@@ -205,6 +205,7 @@ async def test_a_doubted_backend_is_probed_at_once() -> None:
     probing = FakeBackends(api)
     await probing.look()
     injects(api)
+    api.created = "2026-01-01T00:01:00Z"
     await FakeOperator(api, now=NOW + 60).look()
     assert unproven(probing.status()).keys() == {"fields-kept"}
     await probing.look()

@@ -46,6 +46,8 @@ class FakeApi:
     admit: Callable[[Request, Object], Object] = lambda _request, body: body
     """What a mutating webhook makes of a written object."""
     count: int = 0
+    created: str = "2026-01-01T00:00:00Z"
+    """The creationTimestamp of what is created."""
     collects: bool = False
     """Whether the garbage collector runs, after every delete."""
     watches: list[Callable[[str, Object, bool], None]] = field(default_factory=list)
@@ -59,6 +61,7 @@ class FakeApi:
         meta = made["metadata"]
         self.count += 1
         meta.setdefault("uid", f"uid-{self.count}")
+        meta.setdefault("creationTimestamp", self.created)
         meta.setdefault("generation", 1)
         meta["resourceVersion"] = str(self.count)
         if status:
@@ -105,16 +108,18 @@ class FakeApi:
         return copy.deepcopy(found)
 
     async def select(
-        self, kind: str, namespace: str, *, timeout: float, label_selector: str = "", field_selector: str = ""
+        self, kind: str, namespace: str | None, *, timeout: float, label_selector: str = "", field_selector: str = ""
     ) -> tuple[Object, ...]:
         assert timeout > 0
-        assert label_selector or field_selector
+        assert not (label_selector and field_selector), "nobody asks for both"
         self._request("list", kind, "")
         wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
         found = [
             copy.deepcopy(obj)
             for (held, where, _), obj in self.objects.items()
-            if (held, where) == (kind, namespace) and wanted.items() <= obj["metadata"].get("labels", {}).items()
+            if held == kind
+            and namespace in {None, where}
+            and wanted.items() <= obj["metadata"].get("labels", {}).items()
         ]
         self._answer()
         return tuple(found)

@@ -147,3 +147,17 @@ def test_which_changes_of_a_workload_wake_a_look(cache: Cache, what: str, change
     if change.get("gate") == "":
         cache.put("Workload", workload(3, gate="", reason="z"))
         assert names(cache.concerned("Workload", workload(3, gate="", reason="z"))) == {"llama-s1", "same-job"}
+
+
+def test_a_workload_of_another_namespace_is_nobodys(cache: Cache) -> None:
+    # An owner reference reaches no further than its namespace; a tenant may write any UID there.
+    owner = [{"kind": "TrainJob", "name": NAME, "uid": "job"}]
+    ours = {**named("Workload", "ours"), "metadata": {"name": "ours", "namespace": NAMESPACE, "ownerReferences": owner}}
+    theirs = {"kind": "Workload", "metadata": {"name": "theirs", "namespace": "team-b", "ownerReferences": owner}}
+    cache.put("Workload", stored(ours, 5, "w1"))
+    cache.put("Workload", stored(theirs, 6, "w2"))
+    found = cache.workload(NAMESPACE, "job")
+    assert found
+    assert found["metadata"]["name"] == "ours"
+    cache.drop("Workload", theirs)
+    assert cache.workload(NAMESPACE, "job") == found

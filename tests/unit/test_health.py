@@ -28,14 +28,13 @@ async def test_an_operator_that_waits_is_alive_and_not_ready(port: int) -> None:
 
 
 async def test_an_operator_that_watches_is_ready_until_a_watcher_ends(port: int) -> None:
-    health = Health(lambda: True)
+    path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs"
+    health = Health(lambda: True, [path])
     health.active = True
     async with answering(health, "127.0.0.1", port):
-        assert await ask(port, "/readyz") == (503, "0 of 1 watches have begun")
         watcher = asyncio.create_task(asyncio.Event().wait(), name="watcher for trainjobs@team-a")
-        assert await ask(port, "/readyz") == (503, "0 of 1 watches have begun")
-        for _ in range(2):
-            health.watching("/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs")
+        assert await ask(port, "/readyz") == (503, f"{path} is not watched")
+        health.watching(path)
         assert await ask(port, "/readyz") == (200, "ok")
         watcher.cancel()
         await asyncio.gather(watcher, return_exceptions=True)

@@ -195,16 +195,37 @@ def test_a_named_kubeconfig_wins_over_the_pods_account(
     assert in_cluster(kubeconfig) is want
 
 
-async def test_a_session_for_watches_reads_the_credentials_anew_and_tells_what_watches(
+async def test_a_session_for_watches_reads_the_credentials_anew_and_tells_what_was_answered(
     server: kmock.RawHandler, kubernetes: Cluster
 ) -> None:
-    watched: list[str] = []
+    told: list[tuple[str, bool]] = []
     server["get /good"] << b"{}"
     server["get /gone"] << 410
-    async with kubernetes.session(watched.append) as session:
+    async with kubernetes.session(lambda *one: told.append(one)) as session:
         for token, path in (("old", "/good?watch=true"), ("new", "/good"), ("new", "/gone?watch=true")):
             kubernetes.api.configuration.api_key["BearerToken"] = f"Bearer {token}"
             async with session.get(kubernetes.server + path):
                 pass
-    assert watched == ["/good"]
+    assert told == [("/good", True), ("/good", False)]
     assert [request.headers["Authorization"] for request in server] == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+async def test_a_session_that_is_closed_in_the_middle_fails_as_kopf_expects(
+    server: kmock.RawHandler, kubernetes: Cluster
+) -> None:
+    # kopf closes it when another request was refused, and logs in anew; it takes any other error for the end.
+    session = kubernetes.session(lambda *_: None)
+    configuration = kubernetes.api.configuration
+    configuration.refresh_api_key_hook = lambda _: session.close()
+    server["get /any"] << b"{}"
+    with pytest.raises(RuntimeError, match="Session is closed"):
+        await session.get(kubernetes.server + "/any")
+
+
+async def test_credentials_that_a_watch_shows_to_be_refused_count(
+    server: kmock.RawHandler, kubernetes: Cluster
+) -> None:
+    server["get /any"] << 401
+    async with kubernetes.session(lambda *_: None) as session, session.get(kubernetes.server + "/any?watch=true"):
+        pass
+    assert not kubernetes.authorized

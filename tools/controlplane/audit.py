@@ -32,14 +32,15 @@ def requests(path: Path, user: str | None = None) -> Iterator[Request]:
             if not line.endswith("\n"):
                 return
             event = json.loads(line)
-            if user in (None, event["user"]["username"]):
+            if user in (None, event["user"].get("username")):
                 yield _request(event)
 
 
 def _request(event: dict[str, dict[str, str]]) -> Request:
     subject = event.get("objectRef", {})
     return Request(
-        user=event["user"]["username"],
+        # Whoever could not say who they are has none.
+        user=event["user"].get("username", ""),
         verb=str(event["verb"]),
         group=subject.get("apiGroup", ""),
         resource=subject.get("resource", ""),

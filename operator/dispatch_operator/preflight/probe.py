@@ -119,12 +119,13 @@ class Probe:
 
     async def _await_workload(self, seen: Seen, seconds: float) -> Seen:
         """Wait for a change of the Workload, as a DispatchStart's look would be woken by one."""
-        uid, before = uid_of(seen.train_job.obj), _promised(seen.workload.obj)
+        owner = at(seen.start, "metadata", "namespace"), uid_of(seen.train_job.obj)
+        before = _promised(seen.workload.obj)
         if not condition(seen.start, Condition.WORKLOAD_GATED):
             seen = replace(seen, start=with_condition(seen.start, Condition.WORKLOAD_GATED, self.clock()))
         # The event loop's clock may be a little ahead of the one that the step reads.
-        await self._until(seen, lambda: _promised(self.cache.workload(uid)) != before, seconds + CLOCK_GRAIN)
-        return replace(seen, workload=Sight(self.cache.workload(uid)))
+        await self._until(seen, lambda: _promised(self.cache.workload(*owner)) != before, seconds + CLOCK_GRAIN)
+        return replace(seen, workload=Sight(self.cache.workload(*owner)))
 
     async def _see_that_it_was_not_disturbed(self, seen: Seen, refusal: Refusal) -> None:
         """What somebody deletes in the middle, perhaps another operator's sweep, says nothing of the backend."""
@@ -163,7 +164,9 @@ class Probe:
         """Tell whether a watch says that the gate has let something through: then the live reads come at once."""
         meta = at(seen.train_job.obj, "metadata")
         job = self.cache.get(Kind.TRAIN_JOB, meta["namespace"], meta["name"])
-        return (job is not None and not _is_suspended(job)) or _has_quota(self.cache.workload(meta["uid"]))
+        return (job is not None and not _is_suspended(job)) or _has_quota(
+            self.cache.workload(meta["namespace"], meta["uid"])
+        )
 
     async def _came_through(self, seen: Seen, model: Backend) -> str | None:
         job = await self._train_job(seen)

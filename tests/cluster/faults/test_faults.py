@@ -175,6 +175,7 @@ EXPIRED = {
     [
         Fault("410 in the stream", stream=json.dumps(EXPIRED).encode() + b"\n"),
         Fault("an empty stream", stream=b"\n"),
+        Fault("401", 401, "Unauthorized", "Unauthorized"),
         Fault("500", 500, "InternalError", "etcdserver: leader changed"),
         Fault("429", 429, "TooManyRequests", "slow down", {"Retry-After": "1"}),
         Fault("closed"),

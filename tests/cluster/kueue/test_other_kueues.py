@@ -66,8 +66,8 @@ def test_a_plain_job_that_kueue_suspends_anyway_is_reported_and_not_fought_over(
         return start if condition_of(start, "Succeeded").get("reason") == "ManagedByKueue" else None
 
     start = until("it is reported", reported)
-    assert start["status"]["phase"] == "Queued"
     assert "LocalQueue" in condition_of(start, "Succeeded")["message"]
+    team.until_phase("llama-s1", "Queued")
     until("Kueue has its way", lambda: team.get("trainjob", NAME)["spec"]["suspend"] is True)
     generation = team.get("trainjob", NAME)["metadata"]["generation"]
     throughout(

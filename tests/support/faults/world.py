@@ -97,7 +97,7 @@ class World(FakeApi):
         return await self._meet(request, timeout, lambda: FakeApi.get(self, kind, namespace, name, timeout=timeout))
 
     async def select(
-        self, kind: str, namespace: str, *, timeout: float, label_selector: str = "", field_selector: str = ""
+        self, kind: str, namespace: str | None, *, timeout: float, label_selector: str = "", field_selector: str = ""
     ) -> tuple[Object, ...]:
         def call() -> Awaitable[tuple[Object, ...]]:
             return FakeApi.select(

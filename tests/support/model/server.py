@@ -30,6 +30,7 @@ def born(value: Value, made: int) -> Obj:
     stored = copy.deepcopy(value)
     stored["metadata"] |= {"uid": f"{stored['kind']}-{made}", "resourceVersion": "1", "generation": 1}
     stored["metadata"].setdefault("namespace", NAMESPACE)
+    stored["metadata"].setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
     return Obj.of(stored)
 
 

@@ -83,7 +83,7 @@ class Wire:
 class Told(Cache):
     """A cache whose wait for a Workload suspends the look, too."""
 
-    async def workload_of(self, owner_uid: str, seconds: float) -> Any:
+    async def workload_of(self, _namespace: str, owner_uid: str, seconds: float) -> Any:
         assert seconds > 0
         return await _Ask("await", "Workload", owner_uid, {})
 

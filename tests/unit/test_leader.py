@@ -1,0 +1,84 @@
+"""The Lease under an API server that answers with no JSON, or not at all."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import test_utils, web
+from kubernetes_asyncio import client
+
+from dispatch_operator import leader
+from dispatch_operator.leader import Lease, LeaseLostError, lead
+
+LEASE = Lease("n", "l", "me")
+
+
+class Server:
+    """Keeps one Lease, and answers the first requests after the leader has begun with what a test wants."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] = {}
+        self.instead: list[tuple[int, str]] = []
+        self.hangs = False
+        self.renewed = asyncio.Event()
+        """Set at each write that is carried out."""
+
+    async def answer(self, request: web.Request) -> web.Response:
+        if self.hangs:
+            await asyncio.sleep(3600)
+        if self.instead:
+            status, text = self.instead.pop()
+            return web.Response(status=status, text=text)
+        if request.method != "GET":
+            self.lease = await request.json()
+            self.renewed.set()
+        return web.json_response(self.lease or {"code": 404}, status=200 if self.lease else 404)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leader, "LIFETIME", 4)
+    monkeypatch.setattr(leader, "RENEW_WITHIN", 3)
+    monkeypatch.setattr(leader, "RENEW_EVERY", 1)
+
+
+@pytest.fixture
+async def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+async def api(server: Server) -> AsyncIterator[client.ApiClient]:
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.answer)
+    async with test_utils.TestServer(app) as served:
+        configuration = client.Configuration()
+        configuration.host = str(served.make_url("")).rstrip("/")
+        async with client.ApiClient(configuration) as api:
+            yield api
+
+
+@pytest.mark.parametrize("answer", [(429, "Too many requests, please try again later."), (502, "<html>"), (503, "")])
+async def test_an_answer_that_is_no_json_is_a_failure_like_any_other(
+    server: Server, api: client.ApiClient, answer: tuple[int, str]
+) -> None:
+    async def serve() -> None:
+        server.instead = [answer]
+        server.renewed.clear()
+        await server.renewed.wait()
+
+    await lead(api, LEASE, serve)
+    assert server.instead == []
+
+
+async def test_a_leader_that_can_not_renew_ends_before_its_lease_does(server: Server, api: client.ApiClient) -> None:
+    async def serve() -> None:
+        server.hangs = True
+        await asyncio.sleep(3600)
+
+    begun = asyncio.get_running_loop().time()
+    # A call may take five seconds, and the library looks at its own deadline only between two of them.
+    with pytest.raises(LeaseLostError, match="not renewed for 3 s"):
+        await lead(api, LEASE, serve)
+    assert asyncio.get_running_loop().time() - begun < leader.CALL_SECONDS

@@ -1,0 +1,41 @@
+"""What was deleted while a resource was not watched, and which watches tell that it may have been."""
+
+from typing import Any
+
+import pytest
+
+from dispatch_operator.cache import Cache, Key
+from dispatch_operator.relist import Missed, Relists
+from support.builders import NAMESPACE, make_start
+from support.fake_api import FakeApi, always, unanswered
+
+PATH = "/apis/dispatch.phpboyscout.uk/v1alpha1/dispatchstarts"
+KIND = "DispatchStart"
+
+
+def test_only_a_watch_after_another_list_may_have_missed_something() -> None:
+    relists = Relists()
+    requests = [(PATH, False), (PATH, False), (PATH, True), (PATH, True), (PATH, False), ("/other", True), (PATH, True)]
+    assert [relists.answered(path, watch=watch) for path, watch in requests] == [False] * 6 + [True]
+
+
+@pytest.mark.parametrize("namespace", [NAMESPACE, ""])
+async def test_what_is_not_listed_any_more_is_gone(namespace: str) -> None:
+    api, cache, gone = FakeApi(), Cache(), []
+    for name in ("kept", "deleted"):
+        cache.put(KIND, api.put(make_start(name)))
+    api.remove(KIND, NAMESPACE, "deleted")
+    cluster: Any = api
+    missed = Missed(cluster, cache, {}, lambda kind, obj: gone.append((kind, obj["metadata"]["name"])))
+    await missed.look(Key(namespace, KIND))
+    assert gone == [(KIND, "deleted")]
+
+
+async def test_a_list_that_fails_tells_nothing_and_is_made_again() -> None:
+    api, cache = FakeApi(), Cache()
+    cache.put(KIND, api.put(make_start()))
+    api.remove(KIND, NAMESPACE, "llama-s1")
+    api.before = always("list", KIND, unanswered("list", KIND))
+    cluster: Any = api
+    settled = await Missed(cluster, cache, {}, lambda *_: pytest.fail("nothing is known")).look(Key("", KIND))
+    assert settled.again
