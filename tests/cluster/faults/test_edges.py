@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.conftest import Team
-from support.builders import NAME, make_start
+from support.builders import make_start
 from support.fault_proxy import Asked, Fault, FaultProxy
 from support.service import serving
 from support.waiting import throughout, until
@@ -33,7 +33,7 @@ def test_a_namespace_with_starts_in_it_is_deleted(team: Team, account: Path, ope
 
 
 def test_a_namespace_that_can_not_go_yet_is_not_hammered(team: Team, account: Path) -> None:
-    kept = [("dispatchbackend", "default"), ("dispatchstart", "llama-s1"), ("trainjob", NAME)]
+    kept = [("dispatchbackend", "default"), ("dispatchstart", "llama-s1")]
     with serving(account, "--namespace", team.namespace):
         team.apply(make_start())
         team.until_phase("llama-s1", "Gated")
