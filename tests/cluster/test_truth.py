@@ -309,7 +309,11 @@ def test_a_copy_that_a_crash_left_behind_is_collected(team: Team) -> None:
     runtime = make_runtime(NAME)
     runtime["kind"] = "TrainingRuntime"
     runtime["metadata"] |= {
-        "labels": {"app.kubernetes.io/managed-by": "dispatch-operator"},
+        "labels": {
+            "app.kubernetes.io/managed-by": "dispatch-operator",
+            "dispatch.phpboyscout.uk/job-id": JOB,
+            "dispatch.phpboyscout.uk/submission": "1",
+        },
         "annotations": {
             "dispatch.phpboyscout.uk/start": "gone",
             "dispatch.phpboyscout.uk/start-uid": "00000000-0000-0000-0000-000000000000",

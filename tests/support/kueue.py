@@ -131,7 +131,7 @@ def condition_of(obj: Object | None, kind: str) -> dict[str, Any]:
 
 def checks_of(workload: Object) -> dict[str, str]:
     """Return the state of each admission check that a Workload lists."""
-    return {entry["name"]: entry["state"] for entry in workload["status"].get("admissionChecks", ())}
+    return {entry["name"]: entry["state"] for entry in workload.get("status", {}).get("admissionChecks", ())}
 
 
 def evictions_of(workload: Object) -> dict[str, int]:

@@ -102,7 +102,13 @@ def _leftover(spec: Object | None, **labels: str) -> Change:
 
 
 def _left_alone(world: World) -> None:
-    _leftover(None, **{"app.kubernetes.io/managed-by": "dispatch-operator"})(world)
+    job = make_start()["spec"]["request"]["job"]
+    labels = {
+        "app.kubernetes.io/managed-by": "dispatch-operator",
+        "dispatch.phpboyscout.uk/job-id": job,
+        "dispatch.phpboyscout.uk/submission": "1",
+    }
+    _leftover(None, **labels)(world)
     _delete(START, "llama-s1")(world)
 
 

@@ -26,8 +26,8 @@ class Result:
         return "\n".join([f"{self.broken}, after", *steps])
 
 
-def search(scenario: Scenario) -> Result:
-    """Visit every state of a scenario, until a rule is broken."""
+def search(scenario: Scenario, wanted: str = "") -> Result:
+    """Visit every state of a scenario, until a rule is broken; when something is wanted, until that is what is wrong."""
     looks = Looks()
     steps, rest = Steps(scenario, looks), Rest(scenario, looks)
     beginning = first(scenario)
@@ -35,11 +35,11 @@ def search(scenario: Scenario) -> Result:
     queue = deque([beginning])
     while queue:
         state = queue.popleft()
-        if broken := rest.wrong(state):
+        if (broken := rest.wrong(state)) and wanted in broken:
             return Result(len(parents), broken, _trace(parents, state))
         for step, following, wrong in steps.of(state):
-            if wrong:
-                return Result(len(parents), "; ".join(wrong), (*_trace(parents, state), step))
+            if wrong and wanted in (told := "; ".join(wrong)):
+                return Result(len(parents), told, (*_trace(parents, state), step))
             if following not in parents:
                 parents[following] = (state, step)
                 queue.append(following)

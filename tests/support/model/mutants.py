@@ -33,6 +33,8 @@ class Mutant:
     rule: str
     without: str
     scenario: str
+    notices: str
+    """What the search must say of it."""
     patch: Patch = nullcontext
     strips: Callable[[Asked], Asked] = lambda request: request
 
@@ -44,7 +46,7 @@ class Mutant:
         found = next(scenario for scenario in SCENARIOS if scenario.name == self.scenario)
         scenario = replace(found, strips=self.strips)
         with self.patch(), quickly():
-            return search(scenario)
+            return search(scenario, self.notices)
 
 
 def _instead(target: object, name: str, function: Any) -> Patch:
@@ -81,6 +83,13 @@ def _refused_at_once(_seen: Seen, error: Any, _now: float) -> Refusal:
     return Refusal(step6_train_job.STEP, ErrorClass.REJECTED, str(error))
 
 
+def _follow_any(seen: Seen, now: float) -> Act | Settled:
+    uid, status = uid_of(seen.train_job.obj), seen.start["status"]
+    reference = {**status["reference"], "uid": uid or status["reference"]["uid"]}
+    return _FOLLOW(replace(seen, start={**seen.start, "status": {**status, "reference": reference}}), now)
+
+
+_FOLLOW = after_start.follow
 _START = decide._start  # noqa: SLF001
 _CONCLUDE = decide._conclude  # noqa: SLF001
 
@@ -129,147 +138,182 @@ MUTANTS = (
         "1",
         "what is cached carries verdicts",
         "the cached backend is old",
+        "is Refused without a cause",
         _instead(Sight, "live", property(_is_there)),
     ),
     Mutant(
         "1",
         "what is cached still stands",
         "the cache holds what is gone",
+        "is Refused without a cause",
         _instead(Sight, "live", property(_is_there)),
     ),
     Mutant(
         "1",
         "what the cache lacks is absent",
         "the cache lacks what stands",
+        "is Refused without a cause",
         _instead(Sight, "live", property(lambda _: True)),
     ),
     Mutant(
-        "1", "a cached absence is Lost", "two operators, and stale reads", _instead(after_start, "_lost", _lost_at_once)
+        "1",
+        "a cached absence is Lost",
+        "two operators, and stale reads",
+        "is Lost without a cause",
+        _instead(after_start, "_lost", _lost_at_once),
     ),
     Mutant(
         "1",
         "the collector trusts its cache",
         "a collector that hears nothing",
+        "of a living Start was changed",
         _instead(collect.Collector, "look", _collect_by_the_cache),
     ),
     Mutant(
         "1",
         "a cached Workload tells that a hold was released",
         "Kueue, held and released",
+        "is not where it is wanted",
         _instead(kueue_gate, "is_open", _released_says_the_cache),
     ),
     Mutant(
-        "2", "what fails in step 7 is definite", "a Start meets two faults", _instead(step7_owner, "transient", _final)
+        "2",
+        "what fails in step 7 is definite",
+        "a Start meets two faults",
+        "is Refused without a cause",
+        _instead(step7_owner, "transient", _final),
     ),
     Mutant(
         "2",
         "what fails in step 8 is definite",
         "a Start meets two faults",
+        "is Refused without a cause",
         _instead(step8_read_back, "transient", _final),
     ),
     Mutant(
         "2",
         "an unanswered create is a denied one",
         "a Start meets two faults",
+        "is Refused without a cause",
         _instead(step6_train_job, "_after_failed_create", _refused_at_once),
     ),
     Mutant(
-        "3", "the gate is opened before Started is recorded", "two operators", _instead(decide, "_start", _open_at_once)
+        "3",
+        "the gate is opened before Started is recorded",
+        "two operators",
+        "was opened before it was recorded as started",
+        _instead(decide, "_start", _open_at_once),
     ),
     Mutant(
         "3",
         "a TrainJob is stopped before the refusal is recorded",
         "two operators, one denied",
+        "which has started, was stopped",
         _instead(decide, "_conclude", _stop_at_once),
     ),
     Mutant(
         "3",
         "a backend is doubted before the refusal is recorded",
         "two operators",
+        "was doubted before a refusal was recorded",
         _instead(decide, "_conclude", _doubt_at_once),
     ),
     Mutant(
         "3",
         "status is written whatever was written meanwhile",
         "two operators, one denied",
+        "a refusal was recorded over a Start",
         strips=_without("patch", "DispatchStart", "resourceVersion", subresource="status"),
     ),
     Mutant(
         "3",
         "the steps are made again after Started",
         "the TrainJob is deleted",
+        "never comes to rest",
         _instead(decide, "has_started", lambda _: False),
     ),
     Mutant(
         "4",
-        "any TrainJob of the name is opened",
-        "a create that lands after its Start was lost",
-        _instead(after_start, "_lost", after_start._going_on),  # noqa: SLF001
+        "any TrainJob of ours is opened",
+        "a create that lands late, and a slow garbage collector",
+        "two TrainJobs of one DispatchStart were opened",
+        _instead(decide, "follow", _follow_any),
     ),
     Mutant(
         "5",
         "what turns up after a refusal stays",
         "a Start that is not tried again",
+        "is Refused and leaves",
         _instead(decide, "clean_up", lambda _: Settled()),
     ),
     Mutant(
         "5",
         "what turns up after Lost stays",
         "a create that lands after its Start was lost",
+        "is Lost and leaves",
         _instead(after_start, "clean_up", lambda _: Settled()),
     ),
     Mutant(
         "6",
         "an owner is set on whatever stands there",
         "humans replace the copy",
+        "of a human was changed",
         strips=_without("patch", "TrainingRuntime", "uid", "resourceVersion"),
     ),
     Mutant(
         "6",
         "a leftover is taken over whatever it has become",
         "a leftover copy that humans replace",
+        "of a human was changed",
         strips=_without("patch", "TrainingRuntime", "uid", "resourceVersion"),
     ),
     Mutant(
         "6",
         "a copy is deleted whatever it has become",
         "a leftover copy that humans replace",
+        "of a human was changed",
         strips=_without("delete", "TrainingRuntime", "uid", "resourceVersion"),
     ),
     Mutant(
         "6",
         "a copy is deleted though it was taken over",
         "a leftover copy",
+        "of a living Start was changed",
         strips=_without("delete", "TrainingRuntime", "resourceVersion"),
     ),
     Mutant(
         "6",
         "whatever stands there is opened",
         "humans replace the TrainJob",
+        "of another was changed",
         strips=_without("patch", "TrainJob", "uid"),
     ),
     Mutant(
         "6",
         "whatever stands there is stopped",
         "humans edit and replace the TrainJob",
+        "of another was changed",
         strips=_without("delete", "TrainJob", "uid"),
     ),
     Mutant(
         "7",
         "what is being deleted is started",
         "a deletion in the foreground",
+        "that is being deleted was started",
         _instead(decide, "is_going", lambda _: False),
     ),
     Mutant(
         "of Ours",
         "every TrainJob of the name is ours",
         "humans replace the TrainJob in a Start",
+        "which its Start uses, was deleted",
         _instead(judge, "claim_on_train_job", lambda _: Claim.OURS),
     ),
     Mutant(
         "of section 13",
         "every copy without an owner is collected",
         "the DispatchStart is created again",
+        "of a living Start was changed",
         _instead(collect, "is_left", lambda *_: True),
     ),
 )

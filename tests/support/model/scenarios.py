@@ -203,6 +203,15 @@ SCENARIOS = (
         humans=(DELETES_JOB, OPENS),
     ),
     Scenario(
+        "a create that lands late, and a slow garbage collector",
+        world(gate="Open"),
+        ALONE,
+        faults=1,
+        ticks=1,
+        humans=(DELETES_JOB,),
+        lazy=True,
+    ),
+    Scenario(
         "the DispatchStart is created again",
         world(gate="Open"),
         WITH_COLLECTOR,
