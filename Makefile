@@ -30,7 +30,7 @@ demo: $(VENV)/.installed ## Show a start from apply to Succeeded on a control pl
 # measured: what it runs is what the tests beside it run.
 test: lint ## Run all checks and tests, on the real control plane too.
 	rm -f .coverage*
-	$(MAKE) --jobs=4 --keep-going test-faults test-cluster test-kueue test-search test-alone
+	$(MAKE) --jobs=3 --keep-going test-faults test-cluster test-kueue test-search test-alone
 	$(BIN)/python -m coverage combine --quiet .coverage-*
 	$(BIN)/python -m coverage report --fail-under=95
 	$(BIN)/python -m coverage report --fail-under=100 --include='$(PURE)'
