@@ -176,6 +176,17 @@ async def test_a_change_is_no_verdict_while_the_backend_can_not_be_read(api: Fak
     assert "INJECTED" in unproven(api.one(BACKEND)["status"])["fields-kept"]
 
 
+async def test_a_backend_that_was_proven_after_the_train_job_was_made_is_not_doubted(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    # Such as one that was doubted for this Start, and was proven again while its stop goes on.
+    injects(api)
+    api.created = "2025-12-31T23:59:59Z"
+    await operator.look()
+    assert operator.start()["status"]["phase"] == "Stopping"
+    assert unproven(api.one(BACKEND)["status"]) == {}
+
+
 async def test_a_backend_that_is_gone_is_not_doubted(api: FakeApi, operator: FakeOperator) -> None:
     injects(api)
 
