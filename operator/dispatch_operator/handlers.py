@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import Context, copy_context
 from typing import Any, NamedTuple, cast
 
 import kopf
@@ -111,12 +112,14 @@ def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: 
         # AdmissionChecks are the cluster's: a namespaced operator only reads them.
         routes.append(Route(checks, cache.checked))
     selectors = {watched.kind: watched.label_selector for watched in WATCHED}
-    missed = WorkQueue(Missed(cluster, cache, selectors, _gone(cache, routes)).look, side_by_side=SIDE_BY_SIDE)
+    contexts: list[Context] = []
+    gone = _as_kopf_does(contexts, _gone(cache, routes))
+    missed = WorkQueue(Missed(cluster, cache, selectors, gone).look, side_by_side=SIDE_BY_SIDE)
     kopf.on.login(registry=registry)(_login(cluster, _answered(watching, missed)))
     for watched in WATCHED if clusterwide else NAMESPACED:
         where = (watched.group, watched.version, watched.plural)
         # kopf fills every index before it calls the first event handler: no look begins with a half-filled cache.
-        kopf.index(*where, id=f"cache {watched.plural}", registry=registry)(_put(cache, watched.kind))
+        kopf.index(*where, id=f"cache {watched.plural}", registry=registry)(_put(cache, watched.kind, contexts))
         kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(_wake(cache, routes, watched.kind))
 
     @kopf.on.cleanup(registry=registry)
@@ -169,9 +172,16 @@ def _login(cluster: Cluster, answered: Callable[[str, bool], None]) -> Callable[
     return login
 
 
-def _put(cache: Cache, kind: str) -> Callable[..., Any]:
+def _as_kopf_does(contexts: list[Context], gone: Callable[[str, Object], None]) -> Callable[[str, Object], None]:
+    """Ask for looks in a context of kopf's handlers: in others, `kopf.event` knows nowhere to post what they tell."""
+    return lambda kind, obj: contexts[0].copy().run(gone, kind, obj)
+
+
+def _put(cache: Cache, kind: str, contexts: list[Context]) -> Callable[..., Any]:
     # Asynchronous, because kopf runs plain functions in threads, and the cache is the event loop's alone.
     async def put(body: kopf.Body, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
+        if not contexts:
+            contexts.append(copy_context())
         cache.put(kind, dict(body))
 
     return put

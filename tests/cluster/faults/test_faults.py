@@ -15,7 +15,7 @@ from cluster.conftest import Team
 from cluster.kueue.conftest import QueuedTeam
 from controlplane import Cluster
 from dispatch_operator.render import target_name
-from support.builders import JOB, make_backend, make_start
+from support.builders import JOB, NAME, make_backend, make_start
 from support.fault_proxy import Asked, Fault, FaultProxy
 from support.operator import conditions
 from support.service import Service, serving
@@ -188,6 +188,30 @@ def test_watches_that_fail_are_renewed(team: Team, proxy: FaultProxy, fault: Fau
         team.apply(make_start(gate="Open"))
         team.until_phase("llama-s1", "Succeeded")
     assert rule.failed.total() >= 10
+
+
+def test_what_is_deleted_while_a_resource_is_listed_again_is_noticed(team: Team, proxy: FaultProxy) -> None:
+    listed = threading.Event()
+
+    def rule(asked: Asked) -> Fault | None:
+        match str(asked):
+            case "watch trainjobs":
+                return Fault("410 in the stream", stream=json.dumps(EXPIRED).encode() + b"\n")
+            case "list trainjobs":
+                listed.set()
+                return Fault("503", 503, "ServiceUnavailable", "unavailable")
+        return None
+
+    with serving(proxy.kubeconfig, "--namespace", team.namespace):
+        team.apply(make_start())
+        team.until_phase("llama-s1", "Gated")
+        proxy.rule = rule
+        proxy.hang_up_watches()
+        assert listed.wait(60)
+        # No watch tells of it, and the next list only lacks it.
+        team.kubectl("delete", "trainjob", NAME)
+        proxy.rule = lambda _asked: None
+        team.until_phase("llama-s1", "Lost")
 
 
 @pytest.mark.parametrize(
