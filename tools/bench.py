@@ -21,7 +21,7 @@ from controlplane import Cluster, running
 from dispatch_operator.cluster import Cluster as Api
 from dispatch_operator.cluster import connected
 from dispatch_operator.ours import owner_reference
-from dispatch_operator.render import read_backend, render_copy, render_train_job
+from dispatch_operator.render import read_backend, render_copy, render_train_job, terms_of
 
 ROOT = Path(__file__).parents[1]
 STARTS = 200
@@ -62,7 +62,7 @@ async def _bare_start(api: Api, slots: asyncio.Semaphore, start: Object, backend
     async with slots:
         runtime = await api.get("ClusterTrainingRuntime", None, "torch-dispatch", timeout=CALL_SECONDS) or {}
         copy = await api.create("TrainingRuntime", "floor", render_copy(start, runtime), timeout=CALL_SECONDS)
-        body = render_train_job(start, backend, copy["spec"])
+        body = render_train_job(start, terms_of(backend), copy["spec"])
         # The garbage collector would take what a DispatchStart that does not exist owns.
         del body["metadata"]["ownerReferences"]
         job = await _created(api, body)

@@ -107,9 +107,10 @@ class CreateCopy(Act):
 
 @dataclass(frozen=True)
 class AdoptCopy(Act):
-    """Bring the dispatch annotations of a leftover copy up to date (step 5)."""
+    """Bring dispatch's annotations and the framework's label of a leftover copy up to date (step 5)."""
 
     annotations: Mapping[str, str]
+    labels: Mapping[str, str]
     uid: str
     resource_version: str
 

@@ -19,6 +19,7 @@ from dispatch_operator.ours import bears_our_name, is_going, owner_reference
 from dispatch_operator.seen import Object, at
 from dispatch_operator.vocabulary import (
     ANCESTOR_LABEL,
+    LABEL_FRAMEWORK,
     LABEL_MANAGED_BY,
     MANAGED_BY,
     PATCH_MANAGER,
@@ -47,18 +48,22 @@ def stand_in(train_job: Object) -> dict[str, Any]:
     """Return a runtime that Trainer accepts for the TrainJob: the replicated jobs that our patch of it names."""
     meta: Mapping[str, Any] = at(train_job, "metadata")
     trainer: Mapping[str, Any] = at(train_job, "spec", "trainer") or {}
+    torch: dict[str, Any] = {"torch": {}} if "numProcPerNode" in trainer else {}
     return {
         "apiVersion": TRAINER_API_VERSION,
         "kind": Kind.TRAINING_RUNTIME.value,
         "metadata": {
             "name": meta["name"],
             "namespace": meta["namespace"],
-            "labels": dict(meta.get("labels") or {}),
+            "labels": {
+                **(meta.get("labels") or {}),
+                LABEL_FRAMEWORK: "torch" if "numProcPerNode" in trainer else "plain",
+            },
             "annotations": dict(meta.get("annotations") or {}),
             "ownerReferences": [owner_reference(train_job)],
         },
         "spec": {
-            "mlPolicy": {"numNodes": 1, **({"torch": {}} if "numProcPerNode" in trainer else {})},
+            "mlPolicy": {"numNodes": 1, **torch},
             "template": {"spec": {"replicatedJobs": [_job(name, trainer) for name in _job_names(train_job)]}},
         },
     }

@@ -189,9 +189,9 @@ async def carry_out(cluster: Cluster, seen: Seen, act: Act) -> Answer:
         case CreateTrainJob(body=body, pause=pause):
             await asyncio.sleep(pause)
             return await cluster.create(Kind.TRAIN_JOB, namespace, body, timeout=bound)
-        case AdoptCopy(annotations=annotations, uid=uid, resource_version=version):
-            meta_patch = {"uid": uid, "resourceVersion": version, "annotations": dict(annotations)}
-            patch: dict[str, Any] = {"metadata": meta_patch}
+        case AdoptCopy(annotations=annotations, labels=labels, uid=uid, resource_version=version):
+            marks = {"annotations": dict(annotations), "labels": dict(labels)}
+            patch: dict[str, Any] = {"metadata": {"uid": uid, "resourceVersion": version, **marks}}
             return await cluster.patch(Kind.TRAINING_RUNTIME, namespace, name, patch, timeout=bound)
         case OwnCopy(owner=owner, uid=uid, resource_version=version):
             patch = {"metadata": {"uid": uid, "resourceVersion": version, "ownerReferences": [owner]}}

@@ -18,6 +18,7 @@ from dispatch_operator.render import (
     render_train_job,
     runtime_reference,
     start_frame,
+    terms_of,
 )
 from dispatch_operator.vocabulary import API_VERSION, TRAINER_API_VERSION, Kind, RuntimeKind
 
@@ -73,7 +74,7 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
     found = runtime if _is_named(runtime, start, backend) else None
     if refused := problems(start, backend, found):
         _refuse(refused)
-    objects = render_copy(start, runtime), render_train_job(start, backend, runtime["spec"])
+    objects = render_copy(start, runtime), render_train_job(start, terms_of(backend), runtime["spec"])
     click.echo(to_json(*objects) if output == "json" else to_yaml(*objects), nl=False)
 
 

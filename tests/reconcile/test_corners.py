@@ -13,6 +13,7 @@ from support.operator import FakeOperator, conditions, message
 
 Object = dict[str, Any]
 COPY, JOB, BACKEND = "TrainingRuntime", "TrainJob", "DispatchBackend"
+TERMS = "dispatch.phpboyscout.uk/backend"
 UNREADABLE = refusal("get", "x", 503, "ServiceUnavailable", "later")
 
 
@@ -78,11 +79,53 @@ async def test_a_problem_of_the_request_waits_for_a_live_backend(api: FakeApi, o
     assert conditions(operator.start())["RequestValid"] == ("False", "ErrUnreachable")
 
 
+def without_terms(api: FakeApi) -> None:
+    api.edit(JOB, lambda job: job["metadata"]["annotations"].pop(TERMS))
+
+
 @pytest.mark.parametrize("gone", ["deleted", "spoiled", "unreadable"])
-async def test_a_backend_that_went_in_the_middle_leaves_the_job_gated(
+async def test_a_backend_that_goes_in_the_middle_is_not_needed_any_more(
     api: FakeApi, operator: FakeOperator, gone: str
 ) -> None:
     await crashed_before(api, operator, "get", JOB)
+    if gone == "spoiled":
+        api.edit(BACKEND, lambda backend: backend["spec"].update(runtimes="all"))
+    else:
+        del api.objects[BACKEND, NAMESPACE, "default"]
+    if gone == "unreadable":
+        api.before = always("get", BACKEND, UNREADABLE)
+    assert (await operator.settle())["status"]["phase"] == "Gated"
+
+
+async def test_a_backend_that_is_edited_in_the_middle_is_no_difference(api: FakeApi, operator: FakeOperator) -> None:
+    # What the TrainJob was written with is known from the TrainJob itself.
+    await crashed_before(api, operator, "get", JOB)
+    api.edit(BACKEND, lambda backend: backend["spec"].update(gpuResource="amd.com/gpu"))
+    assert (await operator.settle())["status"]["phase"] == "Gated"
+    assert '"generation":1' in api.one(JOB)["metadata"]["annotations"][TERMS]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "[]", "{}", "{", '{"name": 5, "gpuResource": "x.y/z"}', '{"name":"default","gpuResource":"amd.com/gpu"}'],
+)
+async def test_a_job_that_says_something_else_of_its_backend_is_refused_with_the_path(
+    api: FakeApi, operator: FakeOperator, said: str
+) -> None:
+    api.edit("DispatchStart", lambda start: start["spec"]["request"]["spec"].update(gpusPerNode=1))
+    await crashed_before(api, operator, "get", JOB)
+    api.edit(JOB, lambda job: job["metadata"]["annotations"].update({TERMS: said}))
+    start = await operator.settle()
+    assert conditions(start)["ReadBack"] == ("False", "ErrRejected")
+    assert ("resourcesPerNode" if "amd" in said else TERMS) in message(start, "ReadBack")
+
+
+@pytest.mark.parametrize("gone", ["deleted", "spoiled", "unreadable"])
+async def test_a_job_that_says_nothing_of_its_backend_is_not_judged_without_it(
+    api: FakeApi, operator: FakeOperator, gone: str
+) -> None:
+    await crashed_before(api, operator, "get", JOB)
+    without_terms(api)
     held = api.one(BACKEND)
     if gone == "spoiled":
         api.edit(BACKEND, lambda backend: backend["spec"].update(runtimes="all"))
@@ -96,7 +139,7 @@ async def test_a_backend_that_went_in_the_middle_leaves_the_job_gated(
     assert len(api.all(JOB)) == 1
     api.before = lambda _request: None
     api.objects[BACKEND, NAMESPACE, "default"] = held
-    assert (await operator.settle())["status"]["phase"] == "Gated"
+    assert TERMS in message(await operator.settle(), "ReadBack")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.departure import Departures, stand_in
-from dispatch_operator.render import read_backend, render_train_job
+from dispatch_operator.render import read_backend, render_train_job, terms_of
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, refusal
 
@@ -17,7 +17,7 @@ KEY = Key(NAMESPACE, NAME)
 def leaving(**metadata: Any) -> Object:
     start = make_start()
     start["metadata"]["uid"] = "u"
-    job = render_train_job(start, read_backend(make_backend()), make_runtime()["spec"])
+    job = render_train_job(start, terms_of(read_backend(make_backend())), make_runtime()["spec"])
     job["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"], **metadata}
     return job
 

@@ -183,6 +183,7 @@ async def test_leftover_copies(
     if want_phase == "Gated":
         assert copy["spec"] == make_runtime()["spec"]
         assert copy["metadata"]["annotations"]["dispatch.phpboyscout.uk/start-uid"] == start["metadata"]["uid"]
+        assert copy["metadata"]["labels"]["trainer.kubeflow.org/framework"] == "torch"
         assert copy["metadata"]["ownerReferences"][0]["uid"] == api.one(JOB)["metadata"]["uid"]
         assert (copy["metadata"]["uid"] == left["metadata"]["uid"]) == ("spec" not in change)
     else:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dispatch_operator.render import read_backend, render_train_job
+from dispatch_operator.render import read_backend, render_train_job, terms_of
 from dispatch_operator.render.prologue import prologue
 from support.builders import make_backend, make_runtime, make_start
 from support.container_expansion import expand
@@ -62,7 +62,9 @@ class Shell:
 
     def command(self, start: dict[str, object], **environment: str) -> tuple[list[bytes], dict[bytes, bytes]]:
         """Return the arguments and the environment that the container's process is started with."""
-        trainer = render_train_job(start, read_backend(make_backend()), make_runtime()["spec"])["spec"]["trainer"]
+        trainer = render_train_job(start, terms_of(read_backend(make_backend())), make_runtime()["spec"])["spec"][
+            "trainer"
+        ]
         known = {"PATH": os.environ["PATH"], "DISPATCH_K8S_RESTART": "0", "DISPATCH_K8S_POD_UID": "pod-uid"}
         env = {key.encode(): value.encode() for key, value in known.items()}
         for entry in trainer["env"]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dispatch_operator.readback import differences
-from dispatch_operator.render import read_backend, render_train_job
+from dispatch_operator.render import read_backend, render_train_job, terms_of
 from support.builders import make_backend, make_runtime, make_start
 
 Object = dict[str, Any]
@@ -19,7 +19,7 @@ def written(*, kueue: bool = False) -> Object:
     start = make_start(gpusPerNode=1, timeLimit="60s", env={"A": "1", "B": "2"})
     start["metadata"]["uid"] = "uid-1"
     backend = read_backend(make_backend(**({"kueue": KUEUE} if kueue else {})))
-    return render_train_job(start, backend, make_runtime()["spec"])
+    return render_train_job(start, terms_of(backend), make_runtime()["spec"])
 
 
 def stored(change: Callable[[Object], object] = lambda _: None) -> Object:

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from dispatch_operator.render import (
     problems,
     read_backend,
+    read_terms,
     render_copy,
     render_train_job,
     start_frame,
     target_name,
+    terms_of,
 )
 from dispatch_operator.render.prologue import prologue
 from dispatch_operator.render.verbatim import verbatim
@@ -53,7 +55,7 @@ requests = st.fixed_dictionaries(
 
 
 def rendered(start: dict[str, Any], backend: dict[str, Any] | None = None) -> dict[str, Any]:
-    return render_train_job(start, read_backend(backend or make_backend()), make_runtime()["spec"])
+    return render_train_job(start, terms_of(read_backend(backend or make_backend())), make_runtime()["spec"])
 
 
 @given(texts, st.booleans())
@@ -101,11 +103,11 @@ def test_rendering_is_deterministic_and_changes_nothing(request: dict[str, Any])
     start, runtime = make_start(**request), make_runtime()
     before = json.dumps([start, runtime])
     backend = read_backend(make_backend())
-    one = json.dumps([render_copy(start, runtime), render_train_job(start, backend, runtime["spec"])])
+    one = json.dumps([render_copy(start, runtime), render_train_job(start, terms_of(backend), runtime["spec"])])
     shuffled = copy.deepcopy(start)
     spec = shuffled["spec"]["request"]["spec"]
     spec["env"] = dict(reversed(spec["env"].items()))
-    other = json.dumps([render_copy(shuffled, runtime), render_train_job(shuffled, backend, runtime["spec"])])
+    other = json.dumps([render_copy(shuffled, runtime), render_train_job(shuffled, terms_of(backend), runtime["spec"])])
     assert one == other
     assert json.dumps([start, runtime]) == before
 
@@ -151,6 +153,42 @@ def test_the_source_leaves_out_what_a_file_lacks(metadata: dict[str, Any], sourc
     runtime = make_runtime()
     runtime["metadata"] |= metadata
     assert render_copy(make_start(), runtime)["metadata"]["annotations"]["dispatch.phpboyscout.uk/source"] == source
+
+
+@pytest.mark.parametrize(
+    ("labels", "policy", "want"),
+    [
+        ({"trainer.kubeflow.org/framework": "deepspeed"}, {"torch": {}}, "deepspeed"),
+        ({}, {"numNodes": 1, "torch": {}}, "torch"),
+        ({}, {"jax": {}, "numNodes": 1}, "jax"),
+        ({}, {"numNodes": 1}, "plain"),
+        (None, None, "plain"),
+    ],
+)
+def test_the_copy_bears_the_framework_by_which_the_kubeflow_sdk_lists_it(labels: Any, policy: Any, want: str) -> None:
+    runtime = make_runtime()
+    runtime["metadata"]["labels"] = labels
+    runtime["spec"]["mlPolicy"] = policy
+    assert render_copy(make_start(), runtime)["metadata"]["labels"]["trainer.kubeflow.org/framework"] == want
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "want"),
+    [
+        ({"name": "default"}, {}, '{"gpuResource":"nvidia.com/gpu","name":"default"}'),
+        (
+            {"name": "b", "uid": "u", "generation": 3},
+            {"gpuResource": "amd.com/gpu", "kueue": {"queue": "team-a", "admissionCheck": "check"}},
+            '{"admissionCheck":"check","generation":3,"gpuResource":"amd.com/gpu","name":"b","queue":"team-a","uid":"u"}',
+        ),
+    ],
+)
+def test_the_train_job_says_what_it_took_from_its_backend(metadata: Any, spec: Any, want: str) -> None:
+    backend = make_backend(**spec)
+    backend["metadata"] = metadata
+    made = rendered(make_start(), backend)["metadata"]["annotations"]["dispatch.phpboyscout.uk/backend"]
+    assert made == want
+    assert read_terms(made) == terms_of(read_backend(backend))
 
 
 def test_a_file_without_namespace_renders_none() -> None:

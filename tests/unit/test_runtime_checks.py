@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dispatch_operator.checks.runtime import RULES, runtime_problems
 from dispatch_operator.problems import class_of
-from dispatch_operator.render import problems, read_backend, render_train_job
+from dispatch_operator.render import problems, read_backend, render_train_job, terms_of
 from dispatch_operator.vocabulary import ErrorClass
 from support.builders import make_backend, make_runtime, make_start
 
@@ -289,7 +289,7 @@ def test_no_shape_of_a_runtime_can_break_a_check(place: tuple[Any, ...], value: 
     assert {problem.name for problem in found} <= IDS
     assert all(str(problem).isprintable() for problem in found)
     backend = read_backend(make_backend())
-    assert problems(make_start(), backend, holder) or render_train_job(make_start(), backend, holder["spec"])
+    assert problems(make_start(), backend, holder) or render_train_job(make_start(), terms_of(backend), holder["spec"])
 
 
 def test_a_runtime_without_a_spec_breaks_what_it_does_not_state() -> None:

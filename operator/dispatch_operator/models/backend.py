@@ -105,9 +105,18 @@ class BackendSpec(Model):
     )
 
 
+class BackendMetadata(Model):
+    """Who a backend is; a file may lack all but the name."""
+
+    name: str = ""
+    uid: str | None = None
+    generation: int | None = None
+
+
 class Backend(Model):
     """Where the DispatchStarts of a namespace may run: the runtimes, the GPU resource, and the kind of start gate."""
 
+    metadata: BackendMetadata = Field(default_factory=BackendMetadata)
     spec: BackendSpec = Field(description="What Starts on this backend may use, and how.")
 
 

@@ -12,20 +12,24 @@ from dispatch_operator.problems import Problem
 from dispatch_operator.render.identity import Identity, Owner
 from dispatch_operator.render.runtime_copy import runtime_copy
 from dispatch_operator.render.start_frame import StartFrame, start_frame
+from dispatch_operator.render.terms import BackendTerms, read_terms, terms_of
 from dispatch_operator.render.train_job import train_job
 from dispatch_operator.vocabulary import Kind
 
 __all__ = [
+    "BackendTerms",
     "RuntimeReference",
     "StartFrame",
     "backend_problem",
     "problems",
     "read_backend",
+    "read_terms",
     "render_copy",
     "render_train_job",
     "runtime_reference",
     "start_frame",
     "target_name",
+    "terms_of",
 ]
 
 
@@ -54,11 +58,11 @@ def render_copy(start: Mapping[str, Any], runtime: Mapping[str, Any]) -> dict[st
     return runtime_copy(_identity(start, read_start(start)), runtime)
 
 
-def render_train_job(start: Mapping[str, Any], backend: Backend, runtime_spec: Mapping[str, Any]) -> dict[str, Any]:
+def render_train_job(start: Mapping[str, Any], terms: BackendTerms, runtime_spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the TrainJob to create, for a start without problems."""
     reading = read_start(start)
     image = reading.request.spec.extensions.image
-    return train_job(_identity(start, reading), image.ref if image else "", backend, runtime_spec)
+    return train_job(_identity(start, reading), image.ref if image else "", terms, runtime_spec)
 
 
 def _is_named(reading: StartReading) -> bool:

@@ -5,12 +5,16 @@ from copy import deepcopy
 from typing import Any
 
 from dispatch_operator.render.identity import Identity
-from dispatch_operator.vocabulary import ANNOTATION_SOURCE, TRAINER_API_VERSION, Kind
+from dispatch_operator.vocabulary import ANNOTATION_SOURCE, LABEL_FRAMEWORK, TRAINER_API_VERSION, Kind
+
+PLAIN = "plain"
+"""The framework of a runtime without a policy."""
 
 
 def runtime_copy(identity: Identity, runtime: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of the create: the source's spec verbatim, and none of its labels and annotations."""
+    """Return the body of the create: the source's spec verbatim, and of its metadata the framework's label alone."""
     metadata = identity.metadata()
+    metadata["labels"][LABEL_FRAMEWORK] = framework(runtime)
     metadata["annotations"][ANNOTATION_SOURCE] = source(runtime)
     return {
         "apiVersion": TRAINER_API_VERSION,
@@ -18,6 +22,13 @@ def runtime_copy(identity: Identity, runtime: Mapping[str, Any]) -> dict[str, An
         "metadata": metadata,
         "spec": deepcopy(runtime["spec"]),
     }
+
+
+def framework(runtime: Mapping[str, Any]) -> str:
+    """Return a runtime's framework as the Kubeflow SDK reads it: its own label, or else its policy's name."""
+    stated = (runtime["metadata"].get("labels") or {}).get(LABEL_FRAMEWORK)
+    policies = [name for name in runtime["spec"].get("mlPolicy") or {} if name != "numNodes"]
+    return str(stated or next(iter(policies), PLAIN))
 
 
 def source(runtime: Mapping[str, Any]) -> str:

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from dispatch_operator import duration
-from dispatch_operator.models import Backend, JobSpec
+from dispatch_operator.models import JobSpec
 from dispatch_operator.render.environment import environment
 from dispatch_operator.render.identity import Identity
 from dispatch_operator.render.prologue import ARGV0, prologue
 from dispatch_operator.render.runtime_patch import runtime_patch
+from dispatch_operator.render.terms import BackendTerms
 from dispatch_operator.render.verbatim import verbatim
 from dispatch_operator.vocabulary import (
+    ANNOTATION_BACKEND,
     ANNOTATION_GATED_BY,
     LABEL_QUEUE,
     START_GATE,
@@ -20,7 +22,7 @@ from dispatch_operator.vocabulary import (
 )
 
 
-def train_job(identity: Identity, image: str, backend: Backend, runtime_spec: Mapping[str, Any]) -> dict[str, Any]:
+def train_job(identity: Identity, image: str, terms: BackendTerms, runtime_spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body of the create, for a request and a runtime without problems.
 
     No explicit zero value stands in it: Kueue's later update would drop it, Trainer's immutability rule would refuse
@@ -30,34 +32,32 @@ def train_job(identity: Identity, image: str, backend: Backend, runtime_spec: Ma
     return {
         "apiVersion": TRAINER_API_VERSION,
         "kind": str(Kind.TRAIN_JOB),
-        "metadata": {**_gated(identity.metadata(), backend), **({"ownerReferences": references} if references else {})},
+        "metadata": {**_metadata(identity, terms), **({"ownerReferences": references} if references else {})},
         "spec": {
             "runtimeRef": {
                 "apiGroup": TRAINER_GROUP,
                 "kind": str(Kind.TRAINING_RUNTIME),
                 "name": identity.name,
             },
-            "trainer": _trainer(identity, image, backend),
+            "trainer": _trainer(identity, image, terms),
             "runtimePatches": [runtime_patch(identity, runtime_spec)],
             **_deadline(identity.request.spec),
-            **({} if backend.spec.kueue else {"suspend": True}),
+            **({} if terms.queue else {"suspend": True}),
         },
     }
 
 
-def _gated(metadata: dict[str, Any], backend: Backend) -> dict[str, Any]:
-    """Return the metadata with Kueue's queue and gate, in Kueue mode."""
-    kueue = backend.spec.kueue
-    if kueue is None:
-        return metadata
-    return {
-        **metadata,
-        "labels": {**metadata["labels"], LABEL_QUEUE: kueue.queue},
-        "annotations": {**metadata["annotations"], ANNOTATION_GATED_BY: START_GATE},
-    }
+def _metadata(identity: Identity, terms: BackendTerms) -> dict[str, Any]:
+    """Return the metadata with what was taken from the backend and, in Kueue mode, Kueue's queue and gate."""
+    metadata = identity.metadata()
+    metadata["annotations"][ANNOTATION_BACKEND] = terms.annotation()
+    if terms.queue:
+        metadata["labels"][LABEL_QUEUE] = terms.queue
+        metadata["annotations"][ANNOTATION_GATED_BY] = START_GATE
+    return metadata
 
 
-def _trainer(identity: Identity, image: str, backend: Backend) -> dict[str, Any]:
+def _trainer(identity: Identity, image: str, terms: BackendTerms) -> dict[str, Any]:
     spec = identity.request.spec
     trainer: dict[str, Any] = {
         "image": image,
@@ -68,7 +68,7 @@ def _trainer(identity: Identity, image: str, backend: Backend) -> dict[str, Any]
     if spec.procs_per_node:
         trainer["numProcPerNode"] = spec.procs_per_node
     if spec.gpus_per_node:
-        trainer["resourcesPerNode"] = {"limits": {backend.spec.gpu_resource: spec.gpus_per_node}}
+        trainer["resourcesPerNode"] = {"limits": {terms.gpu_resource: spec.gpus_per_node}}
     return trainer
 
 

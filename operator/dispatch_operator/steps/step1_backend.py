@@ -5,10 +5,10 @@ from dispatch_operator.acts import Act, ReadBackend
 from dispatch_operator.checks.backend import gates_of, observe_only_problems
 from dispatch_operator.models import Backend, InvalidObject
 from dispatch_operator.problems import Problem
-from dispatch_operator.render import backend_problem, read_backend, start_frame
-from dispatch_operator.seen import Seen, condition
+from dispatch_operator.render import BackendTerms, backend_problem, read_backend, read_terms, start_frame, terms_of
+from dispatch_operator.seen import Seen, at, condition
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
-from dispatch_operator.vocabulary import Condition, ErrorClass
+from dispatch_operator.vocabulary import ANNOTATION_BACKEND, Condition, ErrorClass
 
 DEFAULT_CALL_BOUND = 30.0
 """Seconds; CallBound where no backend says another."""
@@ -44,6 +44,18 @@ def usable(seen: Seen) -> Backend | None:
         return read_backend(seen.backend.obj) if seen.backend.obj else None
     except InvalidObject:
         return None
+
+
+def bears_terms(seen: Seen) -> bool:
+    """Tell whether the TrainJob itself says what was taken from its backend."""
+    return read_terms(at(seen.train_job.obj, "metadata", "annotations", ANNOTATION_BACKEND)) is not None
+
+
+def wrote_terms(seen: Seen) -> BackendTerms | None:
+    """Return what the TrainJob was written with; by today's backend where it does not say, None when that is gone."""
+    backend = usable(seen)
+    borne = read_terms(at(seen.train_job.obj, "metadata", "annotations", ANNOTATION_BACKEND))
+    return borne or (terms_of(backend) if backend else None)
 
 
 def call_bound(seen: Seen) -> float:

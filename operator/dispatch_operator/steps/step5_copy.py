@@ -1,5 +1,7 @@
 """Step 5: copy the runtime, so that later edits can't change a submitted job."""
 
+from collections.abc import Mapping
+
 from dispatch_operator.acts import Act, AdoptCopy, CreateCopy, DeleteCopy, ReadCopy, ReadOther, ReadTrainJob
 from dispatch_operator.differences import differing_paths
 from dispatch_operator.errors import ApiError, Outcome
@@ -8,7 +10,7 @@ from dispatch_operator.ours import Claim, claim_on_copy, is_going, owned_by_trai
 from dispatch_operator.render import render_copy
 from dispatch_operator.seen import Seen, Source, at
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
-from dispatch_operator.vocabulary import GROUP, Condition, ErrorClass
+from dispatch_operator.vocabulary import LABEL_FRAMEWORK, Condition, ErrorClass
 
 STEP = Condition.RUNTIME_COPIED
 
@@ -103,10 +105,15 @@ def _after_failed_write(error: ApiError) -> Refusal:
 
 
 def _bring_up_to_date(seen: Seen) -> Act | Verdict | None:
-    wanted = at(render_copy(seen.start, _source(seen)), "metadata", "annotations") or {}
-    held = at(seen.copy.obj, "metadata", "annotations") or {}
-    if all(held.get(key) == value for key, value in wanted.items() if key.startswith(f"{GROUP}/")):
+    wanted = at(render_copy(seen.start, _source(seen)), "metadata")
+    annotations, labels = wanted["annotations"], {LABEL_FRAMEWORK: wanted["labels"][LABEL_FRAMEWORK]}
+    if _holds(seen.copy.obj, "annotations", annotations) and _holds(seen.copy.obj, "labels", labels):
         return None
     if error := seen.failure(AdoptCopy):
         return _after_failed_write(error)
-    return AdoptCopy(wanted, uid_of(seen.copy.obj), at(seen.copy.obj, "metadata", "resourceVersion") or "")
+    return AdoptCopy(annotations, labels, uid_of(seen.copy.obj), at(seen.copy.obj, "metadata", "resourceVersion") or "")
+
+
+def _holds(copy: object, marks: str, wanted: Mapping[str, str]) -> bool:
+    held = at(copy, "metadata", marks) or {}
+    return all(held.get(key) == value for key, value in wanted.items())

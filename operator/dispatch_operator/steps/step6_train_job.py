@@ -5,7 +5,7 @@ from dispatch_operator.acts import Act, CreateTrainJob, ReadTrainJob
 from dispatch_operator.errors import ApiError, Outcome
 from dispatch_operator.judge import judge_train_job
 from dispatch_operator.ours import phase_of
-from dispatch_operator.render import read_backend, render_train_job, start_frame
+from dispatch_operator.render import read_backend, render_train_job, start_frame, terms_of
 from dispatch_operator.seen import Seen, at, condition
 from dispatch_operator.steps.step1_backend import call_bound
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
@@ -57,7 +57,7 @@ def create_train_job(seen: Seen, now: float) -> Act | Verdict | None:
 
 def _body(seen: Seen) -> dict[str, object]:
     copied = at(seen.copy.obj, "spec") or {}
-    return render_train_job(seen.start, read_backend(seen.backend.obj or {}), copied)
+    return render_train_job(seen.start, terms_of(read_backend(seen.backend.obj or {})), copied)
 
 
 def _after_failed_create(seen: Seen, error: ApiError, now: float) -> Act | Verdict:

@@ -4,7 +4,7 @@ from dispatch_operator.acts import Act, ReadBackend, ReadTrainJob
 from dispatch_operator.readback import differences
 from dispatch_operator.render import render_train_job, start_frame
 from dispatch_operator.seen import Seen, Source, at
-from dispatch_operator.steps.step1_backend import usable
+from dispatch_operator.steps.step1_backend import bears_terms, wrote_terms
 from dispatch_operator.verdicts import Refusal, Verdict, transient
 from dispatch_operator.vocabulary import Condition, ErrorClass
 
@@ -13,25 +13,26 @@ STEP = Condition.READ_BACK
 
 def read_back(seen: Seen, _now: float) -> Act | Verdict | None:
     """Refuse a TrainJob that the cluster changed; the message names every differing path."""
-    backend = usable(seen)
-    if backend is None:
+    terms = wrote_terms(seen)
+    if terms is None:
         return _without_backend(seen)
     if error := seen.failure(ReadTrainJob):
         return transient(STEP, error, never_final=True)
     if seen.train_job.source is not Source.READ:
         return ReadTrainJob()
-    wrote = render_train_job(seen.start, backend, at(seen.copy.obj, "spec") or {})
-    found = differences(wrote, seen.train_job.obj or {}, kueue=backend.spec.kueue is not None)
+    wrote = render_train_job(seen.start, terms, at(seen.copy.obj, "spec") or {})
+    found = differences(wrote, seen.train_job.obj or {}, kueue=terms.queue is not None)
     if not found:
         return None
-    # What was written depends on the backend, too.
-    return _read_backend(seen) or Refusal(
+    # Without the annotation what was written depends on the backend, too.
+    unread = None if bears_terms(seen) else _read_backend(seen)
+    return unread or Refusal(
         STEP, ErrorClass.REJECTED, f"the cluster stored another TrainJob than was written: {'; '.join(found)}"
     )
 
 
 def _without_backend(seen: Seen) -> Act | Verdict:
-    """The backend went away in the middle of a Start: without it nothing can be compared."""
+    """The TrainJob does not say what was taken from its backend, and that went away: nothing can be compared."""
     name = start_frame(seen.start).backend
     message = f"DispatchBackend {name} went away before the TrainJob was read back; create it again"
     return _read_backend(seen) or Refusal(STEP, ErrorClass.UNREACHABLE, message, never_final=True)

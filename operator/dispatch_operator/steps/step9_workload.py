@@ -12,41 +12,47 @@ from dispatch_operator.acts import (
     ReadLocalQueue,
     ReadWorkload,
 )
-from dispatch_operator.models import Backend
 from dispatch_operator.ours import gates, uid_of
 from dispatch_operator.seen import Object, Seen, Source, at, condition
-from dispatch_operator.steps.step1_backend import usable
+from dispatch_operator.steps.step1_backend import usable, wrote_terms
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
 from dispatch_operator.vocabulary import START_GATE, Condition, ErrorClass
 
 STEP = Condition.WORKLOAD_GATED
 FIRST_WAIT = 2.0
 """Seconds that a look waits for the Workload itself; most appear within one. Later ones are woken by the watch."""
+DEFAULT_TIMEOUT = "60s"
+"""Where no backend says another any more."""
 CLOCK_GRAIN = 1.0
 """Status keeps times in whole seconds."""
 
 
 def await_workload(seen: Seen, now: float) -> Act | Verdict | None:
     """Wait for the gated Workload within `timeouts.workload`; then say what is missing, and why when it is known."""
-    backend = usable(seen)
-    if backend is None or backend.spec.kueue is None:
+    terms = wrote_terms(seen)
+    if terms is None or terms.queue is None:
         return None
-    check = backend.spec.kueue.admission_check
+    check = terms.admission_check or ""
     if not _lacking(seen.workload.obj, check):
         return _confirm(seen)
     if not (seen.awaited or seen.workload.live or _is_recorded(seen)):
-        return AwaitWorkload(min(FIRST_WAIT, _bound(backend)))
+        return AwaitWorkload(min(FIRST_WAIT, _bound(seen)))
     if error := seen.failure(FindWorkload):
         return transient(STEP, error, never_final=True)
-    left = _bound(backend) + CLOCK_GRAIN - _waited(seen, now)
+    left = _bound(seen) + CLOCK_GRAIN - _waited(seen, now)
     if left > 0:
         message = f"waiting for Kueue: {'; '.join(_lacking(seen.workload.obj, check))}"
         return Waiting(STEP, "WaitingForWorkload", message, wake_after=left)
-    return _give_up(seen, backend)
+    return _give_up(seen, terms.queue, check)
 
 
-def _bound(backend: Backend) -> float:
-    return duration.seconds(backend.spec.timeouts.workload)
+def _timeout(seen: Seen) -> str:
+    backend = usable(seen)
+    return backend.spec.timeouts.workload if backend else DEFAULT_TIMEOUT
+
+
+def _bound(seen: Seen) -> float:
+    return duration.seconds(_timeout(seen))
 
 
 def _is_recorded(seen: Seen) -> bool:
@@ -81,16 +87,15 @@ def _lacking(workload: Object | None, check: str) -> list[str]:
     return lacking
 
 
-def _give_up(seen: Seen, backend: Backend) -> Act | Verdict:
+def _give_up(seen: Seen, queue: str, check: str) -> Act | Verdict:
     if seen.workload.source is not Source.READ:
         return FindWorkload(uid_of(seen.train_job.obj))
-    queue, check = (backend.spec.kueue.queue, backend.spec.kueue.admission_check) if backend.spec.kueue else ("", "")
     if act := _next_reason(seen, queue, check):
         return act
     lacking = _lacking(seen.workload.obj, check)
     reasons = list(_reasons(seen, queue, check))
     because = f" (perhaps because {'; '.join(reasons)})" if reasons else ""
-    return Refusal(STEP, ErrorClass.REJECTED, f"{'; '.join(lacking)}, after {backend.spec.timeouts.workload}{because}")
+    return Refusal(STEP, ErrorClass.REJECTED, f"{'; '.join(lacking)}, after {_timeout(seen)}{because}")
 
 
 def _next_reason(seen: Seen, queue: str, check: str) -> Act | None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dispatch_operator.render import read_backend, render_copy, render_train_job
+from dispatch_operator.render import read_backend, render_copy, render_train_job, terms_of
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.model.explore import comes_to_rest
 from support.model.looks import COLLECT, quickly
@@ -120,7 +120,7 @@ def _left(*slots: int) -> Objects:
     assert backend
     assert runtime
     copy = render_copy(gone, runtime.value)
-    job = render_train_job(gone, read_backend(backend.value), runtime.value["spec"])
+    job = render_train_job(gone, terms_of(read_backend(backend.value)), runtime.value["spec"])
     objects = world(gate="Open")
     for slot, value in ((COPIED, copy), (TRAINS, job)):
         objects = replaced(objects, slot, born(value, 50 + slot)) if slot in slots else objects
