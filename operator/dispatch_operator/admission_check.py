@@ -11,6 +11,16 @@ from typing import Any
 
 from dispatch_operator import times
 from dispatch_operator.acts import Settled
+from dispatch_operator.api.enums import Gate
+from dispatch_operator.api.group import (
+    ANNOTATION_START,
+    CHECK_CONTROLLER,
+    KUEUE_API_VERSION,
+    LABEL_MANAGED_BY,
+    LABEL_PROBE,
+    MANAGED_BY,
+)
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.conditions import TRUE
@@ -18,16 +28,6 @@ from dispatch_operator.errors import ApiError
 from dispatch_operator.ours import has_started, owners, start_uid, uid_of
 from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Object, at, condition
-from dispatch_operator.vocabulary import (
-    ANNOTATION_START,
-    CHECK_CONTROLLER,
-    KUEUE_API_VERSION,
-    LABEL_MANAGED_BY,
-    LABEL_PROBE,
-    MANAGED_BY,
-    Gate,
-    Kind,
-)
 
 logger = logging.getLogger(__name__)
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from dispatch_operator.api.group import ANNOTATION_START, LABEL_PROBE
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.ours import gates, made_for, owners, uid_of
 from dispatch_operator.proof import probe_runtime
 from dispatch_operator.render import start_frame, target_name
 from dispatch_operator.sane import sane
 from dispatch_operator.seen import Object, Seen, Sight, at
-from dispatch_operator.vocabulary import ANNOTATION_START, LABEL_PROBE, Kind
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

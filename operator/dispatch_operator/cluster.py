@@ -15,16 +15,9 @@ from kubernetes_asyncio.client import rest
 from yaml import YAMLError
 
 from dispatch_operator import __version__
+from dispatch_operator.api.group import GROUP, KUEUE_GROUP, KUEUE_VERSION, TRAINER_GROUP, TRAINER_VERSION, VERSION
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.errors import HTTP_UNAUTHORIZED, ApiError, Outcome, answered
-from dispatch_operator.vocabulary import (
-    GROUP,
-    KUEUE_GROUP,
-    KUEUE_VERSION,
-    TRAINER_GROUP,
-    TRAINER_VERSION,
-    VERSION,
-    Kind,
-)
 
 UNLIMITED = 0
 """Connections: a watch keeps its own, and there are as many as there are namespaces and kinds."""

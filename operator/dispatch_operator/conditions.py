@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dispatch_operator import times
-from dispatch_operator.vocabulary import Condition, Phase
+from dispatch_operator.api.enums import Condition, Phase
 
 MESSAGE_LIMIT = 32_768
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dispatch_operator.api.group import GROUP, VERSION
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.documents import to_yaml
 from dispatch_operator.models.backend import Backend, BackendSpec
 from dispatch_operator.models.base import Model
 from dispatch_operator.models.start import Start, StartSpec
 from dispatch_operator.models.status import UNSEEN, BackendStatus, StartStatus
-from dispatch_operator.vocabulary import GROUP, VERSION, Kind
 
 # What pydantic says and a structural schema has no place for; examples are read by people only.
 _DROPPED = frozenset({"title", "examples"})

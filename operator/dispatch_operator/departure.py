@@ -12,12 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dispatch_operator.acts import Settled
-from dispatch_operator.cache import Cache, Key
-from dispatch_operator.cluster import Cluster
-from dispatch_operator.errors import ApiError
-from dispatch_operator.ours import bears_our_name, is_going, owner_reference
-from dispatch_operator.seen import Object, at
-from dispatch_operator.vocabulary import (
+from dispatch_operator.api.group import (
     ANCESTOR_LABEL,
     LABEL_FRAMEWORK,
     LABEL_MANAGED_BY,
@@ -25,8 +20,13 @@ from dispatch_operator.vocabulary import (
     PATCH_MANAGER,
     TRAINER_API_VERSION,
     TRAINER_STEP,
-    Kind,
 )
+from dispatch_operator.api.kinds import Kind
+from dispatch_operator.cache import Cache, Key
+from dispatch_operator.cluster import Cluster
+from dispatch_operator.errors import ApiError
+from dispatch_operator.ours import bears_our_name, is_going, owner_reference
+from dispatch_operator.seen import Object, at
 
 logger = logging.getLogger(__name__)
 

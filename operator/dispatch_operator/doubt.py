@@ -2,12 +2,12 @@
 
 from dispatch_operator import backend_status
 from dispatch_operator.acts import Act, DoubtBackend, ReadBackend, Settled
+from dispatch_operator.api.enums import BackendGate, Condition, ErrorClass
 from dispatch_operator.checks.backend import gates_of
 from dispatch_operator.ours import is_going, uid_of
 from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Seen, at
 from dispatch_operator.verdicts import Refusal, Verdict
-from dispatch_operator.vocabulary import BackendGate, Condition, ErrorClass
 
 GATES = {
     Condition.READ_BACK: BackendGate.FIELDS_KEPT,

@@ -2,10 +2,10 @@
 
 from dispatch_operator import kueue_gate, plain_gate
 from dispatch_operator.acts import Act
+from dispatch_operator.api.enums import Gate, Phase
 from dispatch_operator.ours import in_kueue_mode, phase_of
 from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Seen, Source
-from dispatch_operator.vocabulary import Gate, Phase
 
 OPENED = (Phase.QUEUED, Phase.RUNNING, Phase.HELD)
 """Phases that tell that the gate has been open before."""

@@ -11,6 +11,18 @@ import kopf
 
 from dispatch_operator.admission_check import AdmissionChecks
 from dispatch_operator.announce import announcements
+from dispatch_operator.api.group import (
+    GROUP,
+    KUEUE_GROUP,
+    KUEUE_VERSION,
+    LABEL_JOB,
+    LABEL_MANAGED_BY,
+    MANAGED_BY,
+    TRAINER_GROUP,
+    TRAINER_VERSION,
+    VERSION,
+)
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.collect import Collector
@@ -21,18 +33,6 @@ from dispatch_operator.quoting import escaped
 from dispatch_operator.relist import Missed, Relists
 from dispatch_operator.seen import Object
 from dispatch_operator.tidy import Tidier
-from dispatch_operator.vocabulary import (
-    GROUP,
-    KUEUE_GROUP,
-    KUEUE_VERSION,
-    LABEL_JOB,
-    LABEL_MANAGED_BY,
-    MANAGED_BY,
-    TRAINER_GROUP,
-    TRAINER_VERSION,
-    VERSION,
-    Kind,
-)
 from dispatch_operator.work_queue import WorkQueue
 
 logger = logging.getLogger(__name__)

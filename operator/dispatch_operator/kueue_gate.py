@@ -4,10 +4,11 @@
 """
 
 from dispatch_operator.acts import Act, FindWorkload, SetActive, SetGates
+from dispatch_operator.api.enums import Gate, Phase
+from dispatch_operator.api.group import START_GATE
 from dispatch_operator.ours import gates, phase_of, uid_of
 from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Seen, at
-from dispatch_operator.vocabulary import START_GATE, Gate, Phase
 
 
 def is_open(seen: Seen) -> bool:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from dispatch_operator.api.group import START_GATE
 from dispatch_operator.ours import gates
 from dispatch_operator.seen import Object, at, condition
-from dispatch_operator.vocabulary import START_GATE
 
 
 def is_admitted(workload: object) -> bool:

@@ -35,6 +35,8 @@ from dispatch_operator.acts import (
     SetSuspend,
     Settled,
 )
+from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_JOB, LABEL_JOB_UID, LABEL_SUBMISSION
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.decide import decide
@@ -44,7 +46,6 @@ from dispatch_operator.ours import owners, uid_of
 from dispatch_operator.render import target_name
 from dispatch_operator.seen import Object, Seen, at
 from dispatch_operator.steps.step1_backend import call_bound
-from dispatch_operator.vocabulary import ANNOTATION_GATED_BY, LABEL_JOB, LABEL_JOB_UID, LABEL_SUBMISSION, Kind
 
 logger = logging.getLogger(__name__)
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from dispatch_operator.api.group import API_VERSION, TRAINER_API_VERSION
+from dispatch_operator.api.kinds import Kind, RuntimeKind
 from dispatch_operator.checks.runtime import runtime_problems
 from dispatch_operator.crds import crds
 from dispatch_operator.documents import DocumentError, read_object, to_json, to_yaml
@@ -20,7 +22,6 @@ from dispatch_operator.render import (
     start_frame,
     terms_of,
 )
-from dispatch_operator.vocabulary import API_VERSION, TRAINER_API_VERSION, Kind, RuntimeKind
 
 REFUSED = 1
 UNREADABLE = 2

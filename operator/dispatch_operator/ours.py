@@ -5,9 +5,8 @@ from enum import Enum
 from typing import Any
 
 from dispatch_operator.acts import ReadOther
-from dispatch_operator.names import object_name
-from dispatch_operator.seen import Seen, at, condition
-from dispatch_operator.vocabulary import (
+from dispatch_operator.api.enums import Condition, Phase
+from dispatch_operator.api.group import (
     ANNOTATION_GATED_BY,
     ANNOTATION_START,
     ANNOTATION_START_UID,
@@ -16,10 +15,10 @@ from dispatch_operator.vocabulary import (
     LABEL_SUBMISSION,
     START_GATE,
     TRAINER_API_VERSION,
-    Condition,
-    Kind,
-    Phase,
 )
+from dispatch_operator.api.kinds import Kind
+from dispatch_operator.names import object_name
+from dispatch_operator.seen import Seen, at, condition
 
 Object = Mapping[str, Any]
 

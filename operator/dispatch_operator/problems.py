@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from dispatch_operator.vocabulary import ErrorClass
+from dispatch_operator.api.enums import ErrorClass
 
 
 @dataclass(frozen=True, slots=True)

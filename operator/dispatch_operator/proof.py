@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dispatch_operator import times
+from dispatch_operator.api.kinds import RuntimeKind
 from dispatch_operator.checks.backend import gates_of
 from dispatch_operator.seen import Object, at
-from dispatch_operator.vocabulary import RuntimeKind
 
 DAY = 86_400.0
 """Seconds after which a proof is made again."""

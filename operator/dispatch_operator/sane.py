@@ -6,7 +6,7 @@ The CRD holds the types; an older CRD, or none of ours, may not have. What has a
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dispatch_operator.vocabulary import Phase
+from dispatch_operator.api.enums import Phase
 
 Object = Mapping[str, Any]
 

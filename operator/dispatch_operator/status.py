@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dispatch_operator.api.enums import Condition, ErrorClass, Phase
+from dispatch_operator.api.group import ANNOTATION_SOURCE
 from dispatch_operator.conditions import FALSE, TRUE, UNKNOWN, Wanted, conditions
 from dispatch_operator.ours import in_kueue_mode, made_for, uid_of
 from dispatch_operator.seen import Seen, at, condition
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting
-from dispatch_operator.vocabulary import ANNOTATION_SOURCE, Condition, ErrorClass, Phase
 
 Status = dict[str, Any]
 

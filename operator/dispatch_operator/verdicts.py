@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.errors import ApiError
 from dispatch_operator.problems import Problem, class_of, summary
-from dispatch_operator.vocabulary import Condition, ErrorClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dispatch_operator.vocabulary import Condition, ErrorClass, Phase
+from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from support.builders import make_backend, make_runtime, make_start
 from support.fake_api import FakeApi
 from support.operator import FakeOperator, conditions, message

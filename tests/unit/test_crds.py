@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from dispatch_operator import duration
+from dispatch_operator.api.enums import BackendGate, Gate, Phase, Retry
 from dispatch_operator.crds import crds, file_name
-from dispatch_operator.vocabulary import BackendGate, Gate, Phase, Retry
 
 FILES = Path(__file__).parents[2] / "crds"
 START, BACKEND = crds()

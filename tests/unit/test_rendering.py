@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dispatch_operator.api.enums import Gate, Retry
 from dispatch_operator.render import (
     problems,
     read_backend,
@@ -20,7 +21,6 @@ from dispatch_operator.render import (
 )
 from dispatch_operator.render.prologue import prologue
 from dispatch_operator.render.verbatim import verbatim
-from dispatch_operator.vocabulary import Gate, Retry
 from support.builders import NAME, RUNTIME, make_backend, make_runtime, make_start
 from support.container_expansion import expand
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.checks.runtime import RULES, runtime_problems
 from dispatch_operator.problems import class_of
 from dispatch_operator.render import problems, read_backend, render_train_job, terms_of
-from dispatch_operator.vocabulary import ErrorClass
 from support.builders import make_backend, make_runtime, make_start
 
 Object = dict[str, Any]

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from dispatch_operator.checks.part import Part, WrongShapeError
-from dispatch_operator.problems import Problem
-from dispatch_operator.quoting import escaped, quote
-from dispatch_operator.vocabulary import (
+from dispatch_operator.api.enums import ErrorClass
+from dispatch_operator.api.group import (
     ANCESTOR_LABEL,
     DISPATCH_ENV,
     GROUP,
@@ -18,8 +16,10 @@ from dispatch_operator.vocabulary import (
     PODINFO_PATH,
     PODINFO_VOLUME,
     TRAINER_STEP,
-    ErrorClass,
 )
+from dispatch_operator.checks.part import Part, WrongShapeError
+from dispatch_operator.problems import Problem
+from dispatch_operator.quoting import escaped, quote
 
 POLICIES = ("torch", "jax", "xgboost")
 MOST_RESTARTS = 999_999

@@ -6,8 +6,8 @@ The API server drops what a CRD does not know, without a word. Its OpenAPI docum
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dispatch_operator.api.group import JOBSET_API_VERSION, KUEUE_API_VERSION, TRAINER_API_VERSION
 from dispatch_operator.models import Backend
-from dispatch_operator.vocabulary import JOBSET_API_VERSION, KUEUE_API_VERSION, TRAINER_API_VERSION
 
 Schema = Mapping[str, Any]
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dispatch_operator.api.enums import ErrorClass
+from dispatch_operator.api.kinds import RuntimeKind
 from dispatch_operator.checks.fit import fit_problems
 from dispatch_operator.checks.request import request_problems
 from dispatch_operator.checks.runtime import runtime_problems
@@ -12,7 +14,6 @@ from dispatch_operator.models.backend import BackendRuntime
 from dispatch_operator.models.start import RUNTIME_REF
 from dispatch_operator.problems import Problem
 from dispatch_operator.quoting import quote
-from dispatch_operator.vocabulary import ErrorClass, RuntimeKind
 
 
 @dataclass(frozen=True, slots=True)

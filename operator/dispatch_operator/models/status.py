@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dispatch_operator.api.enums import BackendGate, ErrorClass, Phase
 from dispatch_operator.models.base import Items, Model, Word
-from dispatch_operator.vocabulary import BackendGate, ErrorClass, Phase
 
 UNSEEN = -1
 """The default of observedGeneration, by which kstatus knows an object that nobody has looked at yet."""

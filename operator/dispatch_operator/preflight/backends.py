@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from dispatch_operator import __version__, backend_status, duration, times
 from dispatch_operator.acts import Settled
+from dispatch_operator.api.enums import BackendGate, BackendState
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.backend_status import Status
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.checks.backend import gates_of
@@ -32,7 +34,6 @@ from dispatch_operator.proof import (
 )
 from dispatch_operator.seen import Object, at
 from dispatch_operator.steps.step1_backend import DEFAULT_CALL_BOUND
-from dispatch_operator.vocabulary import BackendGate, BackendState, Kind
 from dispatch_operator.work_queue import LAST_BACKOFF, backoff
 
 logger = logging.getLogger(__name__)

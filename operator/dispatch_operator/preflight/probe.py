@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from dispatch_operator import duration
 from dispatch_operator.acts import Act, FindWorkload, ReadCopy, ReadPods, ReadTrainJob
+from dispatch_operator.api.enums import BackendGate, Condition
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.backend_status import Found
 from dispatch_operator.cache import Cache
 from dispatch_operator.cluster import Cluster
@@ -21,7 +23,6 @@ from dispatch_operator.preflight.virtual import begin, gate_of, is_verdict, next
 from dispatch_operator.seen import Object, Seen, Sight, at, condition
 from dispatch_operator.steps.step6_train_job import STEP as CREATION
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting
-from dispatch_operator.vocabulary import BackendGate, Condition, Kind
 
 BUDGET = 100
 """Requests of one run's steps."""

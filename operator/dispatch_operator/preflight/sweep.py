@@ -2,11 +2,12 @@
 
 import logging
 
+from dispatch_operator.api.group import LABEL_JOB, LABEL_PROBE
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.errors import ApiError
 from dispatch_operator.ours import is_going, made_for, owners, uid_of
 from dispatch_operator.seen import Object, at
-from dispatch_operator.vocabulary import LABEL_JOB, LABEL_PROBE, Kind
 
 logger = logging.getLogger(__name__)
 

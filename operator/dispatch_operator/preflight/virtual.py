@@ -2,6 +2,9 @@
 
 from dispatch_operator import times
 from dispatch_operator.acts import Act
+from dispatch_operator.api.enums import BackendGate, Condition, ErrorClass, Gate, Retry
+from dispatch_operator.api.group import API_VERSION
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.models.start import IMAGE, RUNTIME_REF
 from dispatch_operator.ours import made_for
 from dispatch_operator.proof import probe_runtime
@@ -11,15 +14,6 @@ from dispatch_operator.steps.step2_to_4_request import check_and_render
 from dispatch_operator.steps.step5_copy import copy_runtime
 from dispatch_operator.steps.step6_train_job import create_train_job
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting
-from dispatch_operator.vocabulary import (
-    API_VERSION,
-    BackendGate,
-    Condition,
-    ErrorClass,
-    Gate,
-    Kind,
-    Retry,
-)
 
 PROBE_IMAGE = "dispatch.invalid/never:probe"
 

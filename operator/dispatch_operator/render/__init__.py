@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.checks.backend import backend_problem
 from dispatch_operator.checks.request import is_job, is_submission
 from dispatch_operator.checks.start import RuntimeReference, reference, start_problems
@@ -14,7 +15,6 @@ from dispatch_operator.render.runtime_copy import runtime_copy
 from dispatch_operator.render.start_frame import StartFrame, start_frame
 from dispatch_operator.render.terms import BackendTerms, read_terms, terms_of
 from dispatch_operator.render.train_job import train_job
-from dispatch_operator.vocabulary import Kind
 
 __all__ = [
     "BackendTerms",

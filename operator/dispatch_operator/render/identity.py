@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator.models import StartRequest
-from dispatch_operator.names import object_name
-from dispatch_operator.vocabulary import (
+from dispatch_operator.api.group import (
     ANNOTATION_COMMENT,
     ANNOTATION_START,
     ANNOTATION_START_UID,
@@ -15,8 +13,10 @@ from dispatch_operator.vocabulary import (
     LABEL_PROBE,
     LABEL_SUBMISSION,
     MANAGED_BY,
-    Kind,
 )
+from dispatch_operator.api.kinds import Kind
+from dispatch_operator.models import StartRequest
+from dispatch_operator.names import object_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+from dispatch_operator.api.group import ANNOTATION_SOURCE, LABEL_FRAMEWORK, TRAINER_API_VERSION
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.render.identity import Identity
-from dispatch_operator.vocabulary import ANNOTATION_SOURCE, LABEL_FRAMEWORK, TRAINER_API_VERSION, Kind
 
 PLAIN = "plain"
 """The framework of a runtime without a policy."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dispatch_operator.api.group import LABEL_PROBE, NODE, PATCH_MANAGER, PODINFO_PATH, PODINFO_VOLUME
 from dispatch_operator.render.identity import Identity
-from dispatch_operator.vocabulary import LABEL_PROBE, NODE, PATCH_MANAGER, PODINFO_PATH, PODINFO_VOLUME
 
 
 def runtime_patch(identity: Identity, runtime_spec: Mapping[str, Any]) -> dict[str, Any]:

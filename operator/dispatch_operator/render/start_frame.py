@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dispatch_operator.api.enums import Gate, Retry
 from dispatch_operator.models import read_start
-from dispatch_operator.vocabulary import Gate, Retry
 
 
 @dataclass(frozen=True, slots=True)

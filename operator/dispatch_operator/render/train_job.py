@@ -4,6 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from dispatch_operator import duration
+from dispatch_operator.api.group import (
+    ANNOTATION_BACKEND,
+    ANNOTATION_GATED_BY,
+    LABEL_QUEUE,
+    START_GATE,
+    TRAINER_API_VERSION,
+    TRAINER_GROUP,
+)
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.models import JobSpec
 from dispatch_operator.render.environment import environment
 from dispatch_operator.render.identity import Identity
@@ -11,15 +20,6 @@ from dispatch_operator.render.prologue import ARGV0, prologue
 from dispatch_operator.render.runtime_patch import runtime_patch
 from dispatch_operator.render.terms import BackendTerms
 from dispatch_operator.render.verbatim import verbatim
-from dispatch_operator.vocabulary import (
-    ANNOTATION_BACKEND,
-    ANNOTATION_GATED_BY,
-    LABEL_QUEUE,
-    START_GATE,
-    TRAINER_API_VERSION,
-    TRAINER_GROUP,
-    Kind,
-)
 
 
 def train_job(identity: Identity, image: str, terms: BackendTerms, runtime_spec: Mapping[str, Any]) -> dict[str, Any]:

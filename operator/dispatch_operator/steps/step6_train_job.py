@@ -2,6 +2,7 @@
 
 from dispatch_operator import times
 from dispatch_operator.acts import Act, CreateTrainJob, ReadTrainJob
+from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
 from dispatch_operator.errors import ApiError, Outcome
 from dispatch_operator.judge import judge_train_job
 from dispatch_operator.ours import phase_of
@@ -9,7 +10,6 @@ from dispatch_operator.render import read_backend, render_train_job, start_frame
 from dispatch_operator.seen import Seen, at, condition
 from dispatch_operator.steps.step1_backend import call_bound
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
-from dispatch_operator.vocabulary import Condition, ErrorClass, Phase, Retry
 
 STEP = Condition.TRAIN_JOB_CREATED
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0

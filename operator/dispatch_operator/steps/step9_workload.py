@@ -12,11 +12,12 @@ from dispatch_operator.acts import (
     ReadLocalQueue,
     ReadWorkload,
 )
+from dispatch_operator.api.enums import Condition, ErrorClass
+from dispatch_operator.api.group import START_GATE
 from dispatch_operator.ours import gates, uid_of
 from dispatch_operator.seen import Object, Seen, Source, at, condition
 from dispatch_operator.steps.step1_backend import usable, wrote_terms
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
-from dispatch_operator.vocabulary import START_GATE, Condition, ErrorClass
 
 STEP = Condition.WORKLOAD_GATED
 FIRST_WAIT = 2.0

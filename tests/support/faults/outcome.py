@@ -3,9 +3,9 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
+from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.ours import made_for
 from dispatch_operator.seen import at, condition
-from dispatch_operator.vocabulary import ErrorClass
 from support.builders import NAME
 from support.faults.fault import WRITES
 from support.faults.world import COPY, JOB, START, WORKLOAD, World, is_open

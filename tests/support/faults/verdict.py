@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dispatch_operator.vocabulary import ErrorClass
+from dispatch_operator.api.enums import ErrorClass
 from support.fake_api import Request
 from support.faults.fault import WRITES, Fault, Lasts, Says
 from support.faults.world import CHECK, COPY, JOB, START, WORKLOAD

@@ -9,6 +9,9 @@ from unittest import mock
 from dispatch_operator import after_start, collect, decide, judge, kueue_gate, mirror
 from dispatch_operator.acts import Act, Record, SetSuspend, Settled
 from dispatch_operator.after_refusal import stop
+from dispatch_operator.api.enums import ErrorClass, Phase
+from dispatch_operator.api.group import START_GATE
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.cache import Key
 from dispatch_operator.doubt import doubt
 from dispatch_operator.errors import ApiError
@@ -17,7 +20,6 @@ from dispatch_operator.ours import Claim, gates, phase_of, uid_of
 from dispatch_operator.seen import Seen, Sight, Source
 from dispatch_operator.steps import step6_train_job, step7_owner, step8_read_back
 from dispatch_operator.verdicts import Refusal
-from dispatch_operator.vocabulary import START_GATE, ErrorClass, Kind, Phase
 from support.model.explore import Result, search
 from support.model.looks import quickly
 from support.model.scenarios import SCENARIOS

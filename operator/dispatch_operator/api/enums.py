@@ -1,79 +1,9 @@
-"""Every name that users, supervisors and other controllers see: one place, one sentence each.
+"""Every word that users and supervisors see in a spec or a status: one place, one sentence each.
 
-The values are binding (contract sections 2, 5, 9, 11 and 12); a test holds this file, the CRDs and the documentation
-to the same set.
+The values are binding; a test holds this file, the CRDs and `docs/contract.md` to the same sets.
 """
 
 from enum import StrEnum
-
-GROUP = "dispatch.phpboyscout.uk"
-VERSION = "v1alpha1"
-API_VERSION = f"{GROUP}/{VERSION}"
-
-TRAINER_GROUP = "trainer.kubeflow.org"
-TRAINER_VERSION = "v1alpha1"
-TRAINER_API_VERSION = f"{TRAINER_GROUP}/{TRAINER_VERSION}"
-
-# Labels and annotations (contract section 5).
-LABEL_JOB = f"{GROUP}/job-id"
-LABEL_SUBMISSION = f"{GROUP}/submission"
-LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
-MANAGED_BY = "dispatch-operator"
-LABEL_PROBE = f"{GROUP}/probe"
-ANNOTATION_COMMENT = f"{GROUP}/comment"
-ANNOTATION_START = f"{GROUP}/start"
-ANNOTATION_START_UID = f"{GROUP}/start-uid"
-ANNOTATION_SOURCE = f"{GROUP}/source"
-ANNOTATION_BACKEND = f"{GROUP}/backend"
-LABEL_FRAMEWORK = f"{TRAINER_GROUP}/framework"
-"""By which the Kubeflow SDK knows a runtime; without it the SDK can list no job of the namespace."""
-LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
-ANNOTATION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
-START_GATE = f"{GROUP}/start-gate"
-CHECK_CONTROLLER = f"{GROUP}/start"
-
-PATCH_MANAGER = f"{GROUP}/operator"
-TRAINJOB_CONTROLLER = f"{TRAINER_GROUP}/trainjob-controller"
-ANCESTOR_LABEL = f"{TRAINER_GROUP}/trainjob-ancestor-step"
-TRAINER_STEP = "trainer"
-NODE = "node"
-"""The trainer's replicated job and its container, as Trainer's rendezvous addresses assume them."""
-KUEUE_GROUP = "kueue.x-k8s.io"
-KUEUE_VERSION = "v1beta2"
-KUEUE_API_VERSION = f"{KUEUE_GROUP}/{KUEUE_VERSION}"
-LABEL_JOB_UID = f"{KUEUE_GROUP}/job-uid"
-JOBSET_GROUP = "jobset.x-k8s.io"
-JOBSET_VERSION = "v1alpha2"
-JOBSET_API_VERSION = f"{JOBSET_GROUP}/{JOBSET_VERSION}"
-
-# What the job's container sees of dispatch (contract section 6).
-DISPATCH_ENV = "DISPATCH_"
-PODINFO_VOLUME = "dispatch-podinfo"
-PODINFO_PATH = "/var/run/dispatch"
-
-
-class Kind(StrEnum):
-    """Kinds of the objects that the operator reads or writes."""
-
-    DISPATCH_START = "DispatchStart"
-    DISPATCH_BACKEND = "DispatchBackend"
-    TRAIN_JOB = "TrainJob"
-    TRAINING_RUNTIME = "TrainingRuntime"
-    CLUSTER_TRAINING_RUNTIME = "ClusterTrainingRuntime"
-    JOB_SET = "JobSet"
-    WORKLOAD = "Workload"
-    LOCAL_QUEUE = "LocalQueue"
-    CLUSTER_QUEUE = "ClusterQueue"
-    ADMISSION_CHECK = "AdmissionCheck"
-
-
-class RuntimeKind(StrEnum):
-    """Kinds that a Start can copy (contract section 4, step 2)."""
-
-    CLUSTER_TRAINING_RUNTIME = Kind.CLUSTER_TRAINING_RUNTIME.value
-    """Shared by every namespace."""
-    TRAINING_RUNTIME = Kind.TRAINING_RUNTIME.value
-    """In the DispatchStart's own namespace."""
 
 
 class Gate(StrEnum):
