@@ -77,8 +77,8 @@ format: $(VENV)/.installed ## Format the code.
 	$(BIN)/ruff format .
 
 crds: $(VENV)/.installed ## Write the CRDs from the models, here and into the chart.
-	$(BIN)/python -m dispatch_operator.crds crds
-	$(BIN)/python -m dispatch_operator.crds deploy/chart/dispatch-operator/crds
+	$(BIN)/python -m dispatch_operator.api.crds crds
+	$(BIN)/python -m dispatch_operator.api.crds deploy/chart/dispatch-operator/crds
 
 lock: ## Lock the dependencies anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator import times
 from dispatch_operator.acts import Settled
+from dispatch_operator.api import times
 from dispatch_operator.api.enums import Gate
 from dispatch_operator.api.group import (
     ANNOTATION_START,

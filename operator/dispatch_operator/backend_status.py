@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dispatch_operator import times
+from dispatch_operator.api import times
 from dispatch_operator.api.enums import BackendGate, Condition
+from dispatch_operator.api.quoting import shortened
 from dispatch_operator.checks.backend import gates_of
 from dispatch_operator.conditions import FALSE, TRUE, UNKNOWN, Wanted, conditions
 from dispatch_operator.proof import Basis
-from dispatch_operator.quoting import shortened
 from dispatch_operator.seen import Object, at
 
 Status = dict[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator import times
+from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, Phase
 
 MESSAGE_LIMIT = 32_768

@@ -23,13 +23,13 @@ from dispatch_operator.api.group import (
     VERSION,
 )
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.quoting import escaped
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
 from dispatch_operator.look import Looker
 from dispatch_operator.preflight import Backends
-from dispatch_operator.quoting import escaped
 from dispatch_operator.relist import Missed, Relists
 from dispatch_operator.seen import Object
 from dispatch_operator.tidy import Tidier

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator import kueue_queue, times
+from dispatch_operator import kueue_queue
+from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from dispatch_operator.conditions import FALSE, TRUE, UNKNOWN, Wanted
 from dispatch_operator.gate import closed_phase, is_open, wants_open

@@ -17,7 +17,7 @@ from dispatch_operator.api.group import (
     TRAINER_API_VERSION,
 )
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.names import object_name
+from dispatch_operator.api.names import object_name
 from dispatch_operator.seen import Seen, at, condition
 
 Object = Mapping[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator import times
+from dispatch_operator.api import times
 from dispatch_operator.api.kinds import RuntimeKind
 from dispatch_operator.checks.backend import gates_of
 from dispatch_operator.seen import Object, at

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from dispatch_operator import quantity
+from dispatch_operator.api import quantity
 from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_QUEUE, PATCH_MANAGER, TRAINJOB_CONTROLLER
-from dispatch_operator.models.reading import Path, dotted
-from dispatch_operator.quoting import LONGEST_QUOTE, escaped, quote, shortened
+from dispatch_operator.api.models.reading import Path, dotted
+from dispatch_operator.api.quoting import LONGEST_QUOTE, escaped, quote, shortened
 
 _ABSENT = object()
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dispatch_operator import duration
+from dispatch_operator.api import duration
+from dispatch_operator.api.crds import crds, file_name
 from dispatch_operator.api.enums import BackendGate, Gate, Phase, Retry
-from dispatch_operator.crds import crds, file_name
 
 FILES = Path(__file__).parents[2] / "crds"
 START, BACKEND = crds()
@@ -39,7 +39,7 @@ def fields(part: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str
 
 
 def test_the_files_are_current(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "dispatch_operator.crds", str(tmp_path)], check=True)
+    subprocess.run([sys.executable, "-m", "dispatch_operator.api.crds", str(tmp_path)], check=True)
     written = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert written == {path.name: path.read_text() for path in FILES.iterdir()}, "run: make generate"
     for crd in crds():

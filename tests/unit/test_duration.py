@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dispatch_operator import duration
+from dispatch_operator.api import duration
 
 SECONDS = {
     "ns": Fraction(1, 10**9),

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from dispatch_operator.crds import crds
+from dispatch_operator.api.crds import crds
 from dispatch_operator.main import main
 from support.builders import make_backend, make_runtime, make_start
 

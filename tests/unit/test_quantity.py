@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from dispatch_operator import quantity
+from dispatch_operator.api import quantity
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dispatch_operator.quoting import escaped, name, quote
+from dispatch_operator.api.quoting import escaped, name, quote
 
 any_text = st.text(st.characters(codec=None, exclude_categories=[]), max_size=200)
 

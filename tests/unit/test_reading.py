@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from dispatch_operator.api.enums import BackendState, ErrorClass
 from dispatch_operator.api.kinds import RuntimeKind
+from dispatch_operator.api.models import InvalidObject, read_backend, read_start
+from dispatch_operator.api.models.base import Model
+from dispatch_operator.api.models.reading import dotted, without_nulls
+from dispatch_operator.api.models.start import Extensions, Image, JobSpec, RuntimeRef, StartRequest, StartSpec
 from dispatch_operator.checks.backend import backend_problem
 from dispatch_operator.checks.request import FIELDS
-from dispatch_operator.models import InvalidObject, read_backend, read_start
-from dispatch_operator.models.base import Model
-from dispatch_operator.models.reading import dotted, without_nulls
-from dispatch_operator.models.start import Extensions, Image, JobSpec, RuntimeRef, StartRequest, StartSpec
 from support.builders import make_backend, make_start
 
 Object = dict[str, Any]

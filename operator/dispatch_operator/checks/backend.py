@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dispatch_operator.api.enums import BackendState, ErrorClass
-from dispatch_operator.models import Backend
+from dispatch_operator.api.models import Backend
+from dispatch_operator.api.quoting import quote
 from dispatch_operator.problems import Problem
-from dispatch_operator.quoting import quote
 
 STATE = "state"
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator.models.reading import Path, dotted
-from dispatch_operator.quoting import quote
+from dispatch_operator.api.models.reading import Path, dotted
+from dispatch_operator.api.quoting import quote
 
 
 class WrongShapeError(Exception):

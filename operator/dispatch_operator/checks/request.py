@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable, Iterator
 
-from dispatch_operator import duration
+from dispatch_operator.api import duration
 from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.api.group import DISPATCH_ENV
-from dispatch_operator.models.reading import Fault, dotted
-from dispatch_operator.models.start import IMAGE, RUNTIME_REF, StartReading, StartRequest
+from dispatch_operator.api.models.reading import Fault, dotted
+from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF, StartReading, StartRequest
+from dispatch_operator.api.quoting import name as shown_name
+from dispatch_operator.api.quoting import quote
 from dispatch_operator.problems import Problem
-from dispatch_operator.quoting import name as shown_name
-from dispatch_operator.quoting import quote
 
 MOST_GENERATIONS = 18_000_000
 MOST_SUBMISSIONS = 999_999

@@ -17,9 +17,9 @@ from dispatch_operator.api.group import (
     PODINFO_VOLUME,
     TRAINER_STEP,
 )
+from dispatch_operator.api.quoting import escaped, quote
 from dispatch_operator.checks.part import Part, WrongShapeError
 from dispatch_operator.problems import Problem
-from dispatch_operator.quoting import escaped, quote
 
 POLICIES = ("torch", "jax", "xgboost")
 MOST_RESTARTS = 999_999

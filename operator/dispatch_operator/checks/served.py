@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dispatch_operator.api.group import JOBSET_API_VERSION, KUEUE_API_VERSION, TRAINER_API_VERSION
-from dispatch_operator.models import Backend
+from dispatch_operator.api.models import Backend
 
 Schema = Mapping[str, Any]
 

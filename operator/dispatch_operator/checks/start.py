@@ -6,14 +6,14 @@ from typing import Any
 
 from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.api.kinds import RuntimeKind
+from dispatch_operator.api.models import Backend, StartReading
+from dispatch_operator.api.models.backend import BackendRuntime
+from dispatch_operator.api.models.start import RUNTIME_REF
+from dispatch_operator.api.quoting import quote
 from dispatch_operator.checks.fit import fit_problems
 from dispatch_operator.checks.request import request_problems
 from dispatch_operator.checks.runtime import runtime_problems
-from dispatch_operator.models import Backend, StartReading
-from dispatch_operator.models.backend import BackendRuntime
-from dispatch_operator.models.start import RUNTIME_REF
 from dispatch_operator.problems import Problem
-from dispatch_operator.quoting import quote
 
 
 @dataclass(frozen=True, slots=True)

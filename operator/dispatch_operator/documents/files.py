@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dispatch_operator.api.quoting import quote
 from dispatch_operator.documents.error import DocumentError
 from dispatch_operator.documents.json_text import json_document
 from dispatch_operator.documents.yaml_text import yaml_documents
-from dispatch_operator.quoting import quote
 
 STDIN = "-"
 

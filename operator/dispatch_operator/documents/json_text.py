@@ -4,10 +4,10 @@ import json
 import math
 from typing import Any, NoReturn
 
+from dispatch_operator.api.quoting import quote
 from dispatch_operator.documents.error import DocumentError, DuplicateKeyError
 from dispatch_operator.documents.scalars import integer
 from dispatch_operator.documents.yaml_text import yaml_documents
-from dispatch_operator.quoting import quote
 
 
 def json_document(source: str, text: str) -> Any:  # noqa: ANN401 - any JSON value

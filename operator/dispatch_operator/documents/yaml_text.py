@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import yaml
 
+from dispatch_operator.api.quoting import escaped, quote
 from dispatch_operator.documents.error import DocumentError, DuplicateKeyError
 from dispatch_operator.documents.scalars import NOT_FINITE, resolved
-from dispatch_operator.quoting import escaped, quote
 
 MOST_VALUES = 1_000_000
 """Values of one document, aliases expanded, after which it is taken for an attack."""

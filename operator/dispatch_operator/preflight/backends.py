@@ -6,10 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from dispatch_operator import __version__, backend_status, duration, times
+from dispatch_operator import __version__, backend_status
 from dispatch_operator.acts import Settled
+from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import BackendGate, BackendState
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.models import Backend, InvalidObject, read_backend
 from dispatch_operator.backend_status import Status
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.checks.backend import gates_of
@@ -17,7 +19,6 @@ from dispatch_operator.checks.served import NEEDED, needed_apis
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.errors import ApiError
 from dispatch_operator.look import Announce, status_patch
-from dispatch_operator.models import Backend, InvalidObject, read_backend
 from dispatch_operator.ours import is_going, uid_of
 from dispatch_operator.preflight.probe import NOT_PROBED, ChangedError, DisturbedError, Probe, Result, UndecidedError
 from dispatch_operator.preflight.served import Served

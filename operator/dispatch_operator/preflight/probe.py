@@ -5,17 +5,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dispatch_operator import duration
 from dispatch_operator.acts import Act, FindWorkload, ReadCopy, ReadPods, ReadTrainJob
+from dispatch_operator.api import duration
 from dispatch_operator.api.enums import BackendGate, Condition
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.models import Backend, read_backend
 from dispatch_operator.backend_status import Found
 from dispatch_operator.cache import Cache
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.errors import ApiError
 from dispatch_operator.learn import learn
 from dispatch_operator.look import answer_to, carry_out
-from dispatch_operator.models import Backend, read_backend
 from dispatch_operator.ours import gates, is_going, made_for, owners, uid_of
 from dispatch_operator.preflight.sweep import sweep
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid

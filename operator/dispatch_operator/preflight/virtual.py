@@ -1,11 +1,11 @@
 """A probe as a Start: the DispatchStart that is made up for a backend, and its steps (contract section 10). Pure."""
 
-from dispatch_operator import times
 from dispatch_operator.acts import Act
+from dispatch_operator.api import times
 from dispatch_operator.api.enums import BackendGate, Condition, ErrorClass, Gate, Retry
 from dispatch_operator.api.group import API_VERSION
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.models.start import IMAGE, RUNTIME_REF
+from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF
 from dispatch_operator.ours import made_for
 from dispatch_operator.proof import probe_runtime
 from dispatch_operator.seen import Object, Seen, Sight, Source, at

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.models import Backend, StartReading, read_backend, read_start
+from dispatch_operator.api.names import object_name
 from dispatch_operator.checks.backend import backend_problem
 from dispatch_operator.checks.request import is_job, is_submission
 from dispatch_operator.checks.start import RuntimeReference, reference, start_problems
-from dispatch_operator.models import Backend, StartReading, read_backend, read_start
-from dispatch_operator.names import object_name
 from dispatch_operator.problems import Problem
 from dispatch_operator.render.identity import Identity, Owner
 from dispatch_operator.render.runtime_copy import runtime_copy

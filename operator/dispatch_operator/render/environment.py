@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dispatch_operator.models import StartRequest
+from dispatch_operator.api.models import StartRequest
 from dispatch_operator.render.verbatim import verbatim
 
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"

@@ -15,8 +15,8 @@ from dispatch_operator.api.group import (
     MANAGED_BY,
 )
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.models import StartRequest
-from dispatch_operator.names import object_name
+from dispatch_operator.api.models import StartRequest
+from dispatch_operator.api.names import object_name
 
 
 @dataclass(frozen=True, slots=True)

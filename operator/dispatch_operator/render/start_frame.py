@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dispatch_operator.api.enums import Gate, Retry
-from dispatch_operator.models import read_start
+from dispatch_operator.api.models import read_start
 
 
 @dataclass(frozen=True, slots=True)

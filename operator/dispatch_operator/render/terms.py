@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator.models import Backend
+from dispatch_operator.api.models import Backend
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dispatch_operator import duration
+from dispatch_operator.api import duration
 from dispatch_operator.api.group import (
     ANNOTATION_BACKEND,
     ANNOTATION_GATED_BY,
@@ -13,7 +13,7 @@ from dispatch_operator.api.group import (
     TRAINER_GROUP,
 )
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.models import JobSpec
+from dispatch_operator.api.models import JobSpec
 from dispatch_operator.render.environment import environment
 from dispatch_operator.render.identity import Identity
 from dispatch_operator.render.prologue import ARGV0, prologue

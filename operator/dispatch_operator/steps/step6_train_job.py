@@ -1,7 +1,7 @@
 """Step 6: create the TrainJob, exactly once, whatever becomes of the answers."""
 
-from dispatch_operator import times
 from dispatch_operator.acts import Act, CreateTrainJob, ReadTrainJob
+from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
 from dispatch_operator.errors import ApiError, Outcome
 from dispatch_operator.judge import judge_train_job

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from dispatch_operator import duration, times
 from dispatch_operator.acts import (
     Act,
     AwaitWorkload,
@@ -12,6 +11,7 @@ from dispatch_operator.acts import (
     ReadLocalQueue,
     ReadWorkload,
 )
+from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.api.group import START_GATE
 from dispatch_operator.ours import gates, uid_of

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from dispatch_operator import collect, look
+from dispatch_operator.api.models import backend, reading
 from dispatch_operator.cache import Key
 from dispatch_operator.collect import Collector
 from dispatch_operator.decide import decide
 from dispatch_operator.look import Looker
-from dispatch_operator.models import backend, reading
 from dispatch_operator.sane import sane
 from dispatch_operator.seen import Seen, Sight, at
 from support.builders import NAME, NAMESPACE

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from dispatch_operator import duration
+from dispatch_operator.api import duration
 from dispatch_operator.api.enums import BackendState
 from dispatch_operator.api.kinds import RuntimeKind
-from dispatch_operator.models.base import Items, Model, Word, validations
-from dispatch_operator.models.reading import parse
+from dispatch_operator.api.models.base import Items, Model, Word, validations
+from dispatch_operator.api.models.reading import parse
 
 LONGEST_NAME = 253
 MOST_RUNTIMES = 1_000

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from dispatch_operator.models.base import Model
-from dispatch_operator.quoting import escaped, quote, shortened
+from dispatch_operator.api.models.base import Model
+from dispatch_operator.api.quoting import escaped, quote, shortened
 
 M = TypeVar("M", bound=Model)
 Path = tuple[str | int, ...]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dispatch_operator.api.enums import BackendGate, ErrorClass, Phase
-from dispatch_operator.models.base import Items, Model, Word
+from dispatch_operator.api.models.base import Items, Model, Word
 
 UNSEEN = -1
 """The default of observedGeneration, by which kstatus knows an object that nobody has looked at yet."""

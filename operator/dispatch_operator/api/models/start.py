@@ -8,8 +8,8 @@ from pydantic import ConfigDict, Field
 
 from dispatch_operator.api.enums import Gate, Retry
 from dispatch_operator.api.kinds import RuntimeKind
-from dispatch_operator.models.base import ClosedModel, FreeForm, Items, Model, Word, immutable, validations
-from dispatch_operator.models.reading import Fault, read
+from dispatch_operator.api.models.base import ClosedModel, FreeForm, Items, Model, Word, immutable, validations
+from dispatch_operator.api.models.reading import Fault, read
 
 # High enough for the operator, not the API server, to say that a list is too long; low enough for the API server to
 # bound the cost of comparing requests.

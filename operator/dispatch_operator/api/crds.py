@@ -1,6 +1,6 @@
 """The CustomResourceDefinitions, generated from the models (contract section 2).
 
-``python -m dispatch_operator.crds DIRECTORY`` writes the files that a test holds to be current.
+``python -m dispatch_operator.api.crds DIRECTORY`` writes the files that a test holds to be current.
 """
 
 import sys
@@ -11,11 +11,11 @@ from typing import Any
 
 from dispatch_operator.api.group import GROUP, VERSION
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.models.backend import Backend, BackendSpec
+from dispatch_operator.api.models.base import Model
+from dispatch_operator.api.models.start import Start, StartSpec
+from dispatch_operator.api.models.status import UNSEEN, BackendStatus, StartStatus
 from dispatch_operator.documents import to_yaml
-from dispatch_operator.models.backend import Backend, BackendSpec
-from dispatch_operator.models.base import Model
-from dispatch_operator.models.start import Start, StartSpec
-from dispatch_operator.models.status import UNSEEN, BackendStatus, StartStatus
 
 # What pydantic says and a structural schema has no place for; examples are read by people only.
 _DROPPED = frozenset({"title", "examples"})
