@@ -10,9 +10,9 @@ from dispatch_operator.api.group import API_VERSION, TRAINER_API_VERSION
 from dispatch_operator.api.kinds import Kind, RuntimeKind
 from dispatch_operator.api.models import Backend, InvalidObject, read_backend
 from dispatch_operator.api.quoting import escaped
+from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.runtime import runtime_problems
 from dispatch_operator.documents import DocumentError, read_object, to_json, to_yaml
-from dispatch_operator.problems import Problem
 from dispatch_operator.render import (
     backend_problem,
     problems,

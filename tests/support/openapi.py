@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from dispatch_operator.checks.served import NEEDED
+from dispatch_operator.checks.required_fields import NEEDED
 
 Object = dict[str, Any]
 

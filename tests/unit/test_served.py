@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.checks.served import NEEDED, lacking, needed_apis
+from dispatch_operator.checks.required_fields import NEEDED, lacking, needed_apis
 from dispatch_operator.render import read_backend
 from support.builders import make_backend
 from support.openapi import document, without

@@ -6,7 +6,7 @@ from typing import Any
 from dispatch_operator.api.enums import BackendState, ErrorClass
 from dispatch_operator.api.models import Backend
 from dispatch_operator.api.quoting import quote
-from dispatch_operator.problems import Problem
+from dispatch_operator.checks.problems import Problem
 
 STATE = "state"
 

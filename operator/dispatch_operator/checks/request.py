@@ -10,7 +10,7 @@ from dispatch_operator.api.models.reading import Fault, dotted
 from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF, StartReading, StartRequest
 from dispatch_operator.api.quoting import name as shown_name
 from dispatch_operator.api.quoting import quote
-from dispatch_operator.problems import Problem
+from dispatch_operator.checks.problems import Problem
 
 MOST_GENERATIONS = 18_000_000
 MOST_SUBMISSIONS = 999_999

@@ -18,8 +18,8 @@ from dispatch_operator.api.group import (
     TRAINER_STEP,
 )
 from dispatch_operator.api.quoting import escaped, quote
-from dispatch_operator.checks.part import Part, WrongShapeError
-from dispatch_operator.problems import Problem
+from dispatch_operator.checks.json_node import Part, WrongShapeError
+from dispatch_operator.checks.problems import Problem
 
 POLICIES = ("torch", "jax", "xgboost")
 MOST_RESTARTS = 999_999

@@ -10,10 +10,10 @@ from dispatch_operator.api.models import Backend, StartReading
 from dispatch_operator.api.models.backend import BackendRuntime
 from dispatch_operator.api.models.start import RUNTIME_REF
 from dispatch_operator.api.quoting import quote
-from dispatch_operator.checks.fit import fit_problems
+from dispatch_operator.checks.compatibility import fit_problems
+from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.request import request_problems
 from dispatch_operator.checks.runtime import runtime_problems
-from dispatch_operator.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)

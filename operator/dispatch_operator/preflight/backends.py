@@ -15,7 +15,7 @@ from dispatch_operator.api.models import Backend, InvalidObject, read_backend
 from dispatch_operator.backend_status import Status
 from dispatch_operator.cache import Cache, Key
 from dispatch_operator.checks.backend import gates_of
-from dispatch_operator.checks.served import NEEDED, needed_apis
+from dispatch_operator.checks.required_fields import NEEDED, needed_apis
 from dispatch_operator.cluster import Cluster
 from dispatch_operator.errors import ApiError
 from dispatch_operator.look import Announce, status_patch

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dispatch_operator.checks.served import lacking
+from dispatch_operator.checks.required_fields import lacking
 from dispatch_operator.cluster import Cluster
 
 MOST_FOUND = 64

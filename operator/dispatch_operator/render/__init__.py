@@ -7,9 +7,9 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend, StartReading, read_backend, read_start
 from dispatch_operator.api.names import object_name
 from dispatch_operator.checks.backend import backend_problem
+from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.request import is_job, is_submission
 from dispatch_operator.checks.start import RuntimeReference, reference, start_problems
-from dispatch_operator.problems import Problem
 from dispatch_operator.render.identity import Identity, Owner
 from dispatch_operator.render.runtime_copy import runtime_copy
 from dispatch_operator.render.start_frame import StartFrame, start_frame

@@ -6,7 +6,7 @@ from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.api.group import ANNOTATION_BACKEND
 from dispatch_operator.api.models import Backend, InvalidObject
 from dispatch_operator.checks.backend import gates_of, observe_only_problems
-from dispatch_operator.problems import Problem
+from dispatch_operator.checks.problems import Problem
 from dispatch_operator.render import BackendTerms, backend_problem, read_backend, read_terms, start_frame, terms_of
 from dispatch_operator.seen import Seen, at, condition
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient

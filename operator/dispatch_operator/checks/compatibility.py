@@ -7,9 +7,9 @@ from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.api.models import StartRequest
 from dispatch_operator.api.names import object_name
 from dispatch_operator.api.quoting import quote
-from dispatch_operator.checks.part import Part
+from dispatch_operator.checks.json_node import Part
+from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.runtime import Runtime, Texts, rule_problems
-from dispatch_operator.problems import Problem
 
 LONGEST_HOSTNAME = 57
 """Characters of ``<name>-<replicated job>-<replica>-<index>``; JobSet adds six and allows 63."""
