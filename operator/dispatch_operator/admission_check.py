@@ -21,10 +21,10 @@ from dispatch_operator.api.group import (
     MANAGED_BY,
 )
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.cache import Cache, Key
-from dispatch_operator.cluster import Cluster
 from dispatch_operator.conditions import TRUE
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.ours import has_started, owners, start_uid, uid_of
 from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Object, at, condition

@@ -2,7 +2,7 @@
 
 from dispatch_operator.acts import Act, DeleteCopy, DeleteTrainJob, ReadCopy, ReadTrainJob, Record, Settled
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.ours import is_going, left_of_ours, made_for, owners, uid_of
 from dispatch_operator.seen import Seen, at
 from dispatch_operator.status import of_verdict, refusal_of

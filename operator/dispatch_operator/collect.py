@@ -11,9 +11,9 @@ from dispatch_operator.acts import Settled
 from dispatch_operator.api.enums import Phase
 from dispatch_operator.api.group import ANNOTATION_START, LABEL_MANAGED_BY, LABEL_PROBE, MANAGED_BY
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.cache import Cache, Key
-from dispatch_operator.cluster import Cluster
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.ours import bears_our_name, has_started, is_going, owners, phase_of, start_uid, uid_of
 from dispatch_operator.seen import Object, at
 

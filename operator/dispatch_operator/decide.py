@@ -12,10 +12,10 @@ from dispatch_operator.after_start import follow
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
 from dispatch_operator.doubt import doubt
 from dispatch_operator.ours import has_started, is_going, left_of_ours, made_for, phase_of
+from dispatch_operator.reconcile.steps.order import FROM_THE_BEGINNING, WITH_TRAIN_JOB
 from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Object, Seen, at
 from dispatch_operator.status import of_verdict, refusal_of
-from dispatch_operator.steps import FROM_THE_BEGINNING, WITH_TRAIN_JOB
 from dispatch_operator.verdicts import Refusal, Verdict
 
 _EARLY = (Condition.REQUEST_VALID,)

@@ -22,9 +22,9 @@ from dispatch_operator.api.group import (
     TRAINER_STEP,
 )
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.cache import Cache, Key
-from dispatch_operator.cluster import Cluster
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.ours import bears_our_name, is_going, owner_reference
 from dispatch_operator.seen import Object, at
 

@@ -24,10 +24,10 @@ from dispatch_operator.api.group import (
 )
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.quoting import escaped
-from dispatch_operator.cache import Cache, Key
-from dispatch_operator.cluster import Cluster
 from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
+from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.look import Looker
 from dispatch_operator.preflight import Backends
 from dispatch_operator.relist import Missed, Relists

@@ -29,7 +29,7 @@ from dispatch_operator.acts import (
     SetGates,
     SetSuspend,
 )
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.sane import sane
 from dispatch_operator.seen import Object, Seen, Sight, Source
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dispatch_operator.acts import Settled
-from dispatch_operator.cache import Cache, Key
-from dispatch_operator.cluster import Cluster
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.ours import uid_of
 from dispatch_operator.seen import Object
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import click
 import kopf
 
-from dispatch_operator.cluster import Cluster, NoClusterError, connected
 from dispatch_operator.handlers import register, required_watches, settings
-from dispatch_operator.health import Health, answering
-from dispatch_operator.leader import Lease, LeaseLostError, lead
+from dispatch_operator.kube.client import Cluster, NoClusterError, connected
+from dispatch_operator.kube.health import Health, answering
+from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
 
 
 @click.command("run")

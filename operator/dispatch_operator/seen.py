@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Any
 
 from dispatch_operator.acts import Act
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.errors import ApiError
 
 Object = Mapping[str, Any]
 

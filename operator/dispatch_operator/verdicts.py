@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.checks.problems import Problem, class_of, summary
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.errors import ApiError
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 
 from dispatch_operator.acts import DoubtBackend, ReadBackend
 from dispatch_operator.announce import announcements
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.errors import ApiError
 from support.backends import FakeBackends, unproven
 from support.builders import NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered

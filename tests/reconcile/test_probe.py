@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.errors import ApiError
 from support.backends import FakeBackends, left, make_api, unproven
 from support.builders import NAMESPACE, make_runtime
 from support.fake_api import FakeApi, always, nth, refusal, unanswered

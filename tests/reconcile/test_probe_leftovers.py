@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.cache import Key
 from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
+from dispatch_operator.kube.store import Key
 from dispatch_operator.tidy import Tidier
 from support.backends import FakeBackends, left, make_api, unproven
 from support.builders import NAMESPACE

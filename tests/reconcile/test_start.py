@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.errors import ApiError, Outcome
+from dispatch_operator.kube.errors import ApiError, Outcome
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
 from support.operator import FakeOperator, conditions, message

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch_operator.acts import Settled
-from dispatch_operator.cache import Cache, Key
+from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.preflight import Backends
 from support.builders import NAMESPACE, make_backend, make_runtime
 from support.fake_api import FakeApi

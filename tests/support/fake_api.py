@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator.errors import ApiError, Outcome, answered
+from dispatch_operator.kube.errors import ApiError, Outcome, answered
 
 Object = dict[str, Any]
 
@@ -35,7 +35,7 @@ Fault = Callable[[Request], ApiError | None]
 
 @dataclass
 class FakeApi:
-    """Implements the methods of `dispatch_operator.cluster.Cluster`."""
+    """Implements the methods of `dispatch_operator.kube.client.Cluster`."""
 
     objects: dict[tuple[str, str, str], Object] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)

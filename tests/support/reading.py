@@ -3,7 +3,7 @@
 from typing import Any
 
 from controlplane import Cluster
-from dispatch_operator.cluster import RESOURCES
+from dispatch_operator.kube.client import RESOURCES
 
 Object = dict[str, Any]
 PATHS = {resource.plural: resource.path for resource in RESOURCES.values()} | {

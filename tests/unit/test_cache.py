@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.cache import Cache, Key
+from dispatch_operator.kube.store import Cache, Key
 from support.builders import JOB, NAME, NAMESPACE, make_backend, make_runtime, make_start
 
 Object = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.cache import Cache, Key
+from dispatch_operator.kube.store import Cache, Key
 from support.builders import NAMESPACE, make_backend, make_runtime
 
 Object = dict[str, Any]

@@ -6,7 +6,7 @@ import socket
 import aiohttp
 import pytest
 
-from dispatch_operator.health import Health, answering
+from dispatch_operator.kube.health import Health, answering
 
 
 @pytest.fixture

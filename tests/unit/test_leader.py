@@ -8,8 +8,8 @@ import pytest
 from aiohttp import test_utils, web
 from kubernetes_asyncio import client
 
-from dispatch_operator import leader
-from dispatch_operator.leader import Lease, LeaseLostError, lead
+from dispatch_operator.kube import leader_election
+from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
 
 LEASE = Lease("n", "l", "me")
 
@@ -38,9 +38,9 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader, "LIFETIME", 4)
-    monkeypatch.setattr(leader, "RENEW_WITHIN", 3)
-    monkeypatch.setattr(leader, "RENEW_EVERY", 1)
+    monkeypatch.setattr(leader_election, "LIFETIME", 4)
+    monkeypatch.setattr(leader_election, "RENEW_WITHIN", 3)
+    monkeypatch.setattr(leader_election, "RENEW_EVERY", 1)
 
 
 @pytest.fixture
@@ -81,4 +81,4 @@ async def test_a_leader_that_can_not_renew_ends_before_its_lease_does(server: Se
     # A call may take five seconds, and the library looks at its own deadline only between two of them.
     with pytest.raises(LeaseLostError, match="not renewed for 3 s"):
         await lead(api, LEASE, serve)
-    assert asyncio.get_running_loop().time() - begun < leader.CALL_SECONDS
+    assert asyncio.get_running_loop().time() - begun < leader_election.CALL_SECONDS

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.readback import differences
 from dispatch_operator.render import read_backend, render_train_job, terms_of
+from dispatch_operator.render.read_back import differences
 from support.builders import make_backend, make_runtime, make_start
 
 Object = dict[str, Any]

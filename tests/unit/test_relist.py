@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.cache import Cache, Key
+from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.relist import Missed, Relists
 from support.builders import NAMESPACE, make_start
 from support.fake_api import FakeApi, always, unanswered

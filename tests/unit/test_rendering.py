@@ -19,8 +19,8 @@ from dispatch_operator.render import (
     target_name,
     terms_of,
 )
+from dispatch_operator.render.escaping import verbatim
 from dispatch_operator.render.prologue import prologue
-from dispatch_operator.render.verbatim import verbatim
 from support.builders import NAME, RUNTIME, make_backend, make_runtime, make_start
 from support.container_expansion import expand
 

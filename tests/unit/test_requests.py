@@ -9,8 +9,8 @@ import kmock
 import pytest
 from kubernetes_asyncio import client
 
-from dispatch_operator.cluster import Cluster, NoClusterError, connected, in_cluster
-from dispatch_operator.errors import ApiError, Outcome
+from dispatch_operator.kube.client import Cluster, NoClusterError, connected, in_cluster
+from dispatch_operator.kube.errors import ApiError, Outcome
 
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs"
 BODY = {"metadata": {"name": "job"}}

@@ -13,11 +13,11 @@ from dispatch_operator.api.enums import BackendGate, BackendState
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend, InvalidObject, read_backend
 from dispatch_operator.backend_status import Status
-from dispatch_operator.cache import Cache, Key
 from dispatch_operator.checks.backend import gates_of
 from dispatch_operator.checks.required_fields import NEEDED, needed_apis
-from dispatch_operator.cluster import Cluster
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.look import Announce, status_patch
 from dispatch_operator.ours import is_going, uid_of
 from dispatch_operator.preflight.probe import NOT_PROBED, ChangedError, DisturbedError, Probe, Result, UndecidedError
@@ -33,8 +33,8 @@ from dispatch_operator.proof import (
     probe_runtime,
     why_again,
 )
+from dispatch_operator.reconcile.steps.admit import DEFAULT_CALL_BOUND
 from dispatch_operator.seen import Object, at
-from dispatch_operator.steps.step1_backend import DEFAULT_CALL_BOUND
 from dispatch_operator.work_queue import LAST_BACKOFF, backoff
 
 logger = logging.getLogger(__name__)

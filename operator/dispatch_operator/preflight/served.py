@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dispatch_operator.checks.required_fields import lacking
-from dispatch_operator.cluster import Cluster
+from dispatch_operator.kube.client import Cluster
 
 MOST_FOUND = 64
 """Hashes whose documents are remembered; a cluster has a handful."""

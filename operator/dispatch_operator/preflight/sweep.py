@@ -4,8 +4,8 @@ import logging
 
 from dispatch_operator.api.group import LABEL_JOB, LABEL_PROBE
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.cluster import Cluster
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.ours import is_going, made_for, owners, uid_of
 from dispatch_operator.seen import Object, at
 

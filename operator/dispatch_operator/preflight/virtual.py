@@ -8,11 +8,11 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF
 from dispatch_operator.ours import made_for
 from dispatch_operator.proof import probe_runtime
+from dispatch_operator.reconcile.steps.check_request import check_and_render
+from dispatch_operator.reconcile.steps.copy_runtime import copy_runtime
+from dispatch_operator.reconcile.steps.create_train_job import create_train_job
+from dispatch_operator.reconcile.steps.order import WITH_TRAIN_JOB, Step
 from dispatch_operator.seen import Object, Seen, Sight, Source, at
-from dispatch_operator.steps import WITH_TRAIN_JOB, Step
-from dispatch_operator.steps.step2_to_4_request import check_and_render
-from dispatch_operator.steps.step5_copy import copy_runtime
-from dispatch_operator.steps.step6_train_job import create_train_job
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting
 
 PROBE_IMAGE = "dispatch.invalid/never:probe"

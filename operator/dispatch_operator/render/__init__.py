@@ -12,7 +12,7 @@ from dispatch_operator.checks.request import is_job, is_submission
 from dispatch_operator.checks.start import RuntimeReference, reference, start_problems
 from dispatch_operator.render.identity import Identity, Owner
 from dispatch_operator.render.runtime_copy import runtime_copy
-from dispatch_operator.render.start_frame import StartFrame, start_frame
+from dispatch_operator.render.start_options import StartFrame, start_frame
 from dispatch_operator.render.terms import BackendTerms, read_terms, terms_of
 from dispatch_operator.render.train_job import train_job
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dispatch_operator.api.models import StartRequest
-from dispatch_operator.render.verbatim import verbatim
+from dispatch_operator.render.escaping import verbatim
 
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 _SUBMISSIONS_OF_A_GENERATION = 10**6

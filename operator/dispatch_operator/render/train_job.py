@@ -15,11 +15,11 @@ from dispatch_operator.api.group import (
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import JobSpec
 from dispatch_operator.render.environment import environment
+from dispatch_operator.render.escaping import verbatim
 from dispatch_operator.render.identity import Identity
 from dispatch_operator.render.prologue import ARGV0, prologue
 from dispatch_operator.render.runtime_patch import runtime_patch
 from dispatch_operator.render.terms import BackendTerms
-from dispatch_operator.render.verbatim import verbatim
 
 
 def train_job(identity: Identity, image: str, terms: BackendTerms, runtime_spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from enum import Enum
 
 import aiohttp
 
-from dispatch_operator.cluster import from_exception
-from dispatch_operator.errors import ApiError, answered
+from dispatch_operator.kube.client import from_exception
+from dispatch_operator.kube.errors import ApiError, answered
 from support.fake_api import Request
 
 WRITES = ("create", "patch", "delete", "apply")

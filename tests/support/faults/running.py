@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch_operator.admission_check import AdmissionChecks
-from dispatch_operator.cache import Cache, Key
 from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
+from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.look import Looker
 from dispatch_operator.seen import at
 from dispatch_operator.tidy import Tidier

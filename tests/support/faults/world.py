@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from dispatch_operator.conditions import broken_invariants
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.seen import at, condition
 from support.fake_api import FakeApi, Request
 from support.faults.fault import WHILE, Fault, Lasts

@@ -9,9 +9,9 @@ from unittest import mock
 
 from dispatch_operator import collect, look
 from dispatch_operator.api.models import backend, reading
-from dispatch_operator.cache import Key
 from dispatch_operator.collect import Collector
 from dispatch_operator.decide import decide
+from dispatch_operator.kube.store import Key
 from dispatch_operator.look import Looker
 from dispatch_operator.sane import sane
 from dispatch_operator.seen import Seen, Sight, at
@@ -156,9 +156,9 @@ def quickly() -> Iterator[None]:
         mock.patch.object(collect.logger, "disabled", new=True),
         mock.patch.object(reading, "parse", parse),
         mock.patch.object(backend, "parse", parse),
-        mock.patch("dispatch_operator.cache.sane", clean),
+        mock.patch("dispatch_operator.kube.store.sane", clean),
         mock.patch("dispatch_operator.learn.sane", clean),
-        mock.patch("dispatch_operator.cache._slim", lambda obj: obj),
+        mock.patch("dispatch_operator.kube.store._slim", lambda obj: obj),
         mock.patch("dispatch_operator.look.decide", _Once(decide, _of_seen)),
     ):
         yield

@@ -12,13 +12,13 @@ from dispatch_operator.after_refusal import stop
 from dispatch_operator.api.enums import ErrorClass, Phase
 from dispatch_operator.api.group import START_GATE
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.cache import Key
 from dispatch_operator.doubt import doubt
-from dispatch_operator.errors import ApiError
 from dispatch_operator.gate import is_open, wants_open
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.kube.store import Key
 from dispatch_operator.ours import Claim, gates, phase_of, uid_of
+from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
 from dispatch_operator.seen import Seen, Sight, Source
-from dispatch_operator.steps import step6_train_job, step7_owner, step8_read_back
 from dispatch_operator.verdicts import Refusal
 from support.model.explore import Result, search
 from support.model.looks import quickly
@@ -82,7 +82,7 @@ def _final(step: Any, error: Any, *, never_final: bool = False) -> Refusal:
 
 
 def _refused_at_once(_seen: Seen, error: Any, _now: float) -> Refusal:
-    return Refusal(step6_train_job.STEP, ErrorClass.REJECTED, str(error))
+    return Refusal(create_train_job.STEP, ErrorClass.REJECTED, str(error))
 
 
 def _follow_any(seen: Seen, now: float) -> Act | Settled:
@@ -183,21 +183,21 @@ MUTANTS = (
         "what fails in step 7 is definite",
         "a Start meets two faults",
         "is Refused without a cause",
-        _instead(step7_owner, "transient", _final),
+        _instead(set_owner, "transient", _final),
     ),
     Mutant(
         "2",
         "what fails in step 8 is definite",
         "a Start meets two faults",
         "is Refused without a cause",
-        _instead(step8_read_back, "transient", _final),
+        _instead(read_back, "transient", _final),
     ),
     Mutant(
         "2",
         "an unanswered create is a denied one",
         "a Start meets two faults",
         "is Refused without a cause",
-        _instead(step6_train_job, "_after_failed_create", _refused_at_once),
+        _instead(create_train_job, "_after_failed_create", _refused_at_once),
     ),
     Mutant(
         "3",

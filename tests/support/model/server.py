@@ -4,7 +4,7 @@ import copy
 import functools
 from typing import Any
 
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.seen import at
 from support.builders import NAME, NAMESPACE
 from support.fake_api import _merge

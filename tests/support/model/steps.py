@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.errors import ApiError
 from support.fake_api import unanswered
 from support.model.looks import Look, Looks
 from support.model.objects import BACKED, COPIED, FIRST, QUEUES, SLOTS, SOURCE, START, TRAINS, Objects, replaced

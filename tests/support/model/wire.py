@@ -5,8 +5,8 @@ from collections.abc import Coroutine, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator.cache import Cache
-from dispatch_operator.errors import ApiError
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.kube.store import Cache
 from support.fake_api import Request
 
 Value = dict[str, Any]

@@ -15,8 +15,8 @@ from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.api.group import START_GATE
 from dispatch_operator.ours import gates, uid_of
+from dispatch_operator.reconcile.steps.admit import usable, wrote_terms
 from dispatch_operator.seen import Object, Seen, Source, at, condition
-from dispatch_operator.steps.step1_backend import usable, wrote_terms
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
 
 STEP = Condition.WORKLOAD_GATED

@@ -2,7 +2,7 @@
 
 from dispatch_operator.acts import Act, OwnCopy, ReadCopy
 from dispatch_operator.api.enums import Condition, ErrorClass
-from dispatch_operator.errors import ApiError, Outcome
+from dispatch_operator.kube.errors import ApiError, Outcome
 from dispatch_operator.ours import is_going, made_for, owner_reference, owners, uid_of
 from dispatch_operator.seen import Seen, at
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient

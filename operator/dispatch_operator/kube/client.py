@@ -17,7 +17,7 @@ from yaml import YAMLError
 from dispatch_operator import __version__
 from dispatch_operator.api.group import GROUP, KUEUE_GROUP, KUEUE_VERSION, TRAINER_GROUP, TRAINER_VERSION, VERSION
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.errors import HTTP_UNAUTHORIZED, ApiError, Outcome, answered
+from dispatch_operator.kube.errors import HTTP_UNAUTHORIZED, ApiError, Outcome, answered
 
 UNLIMITED = 0
 """Connections: a watch keeps its own, and there are as many as there are namespaces and kinds."""

@@ -2,10 +2,10 @@
 
 from dispatch_operator.acts import Act, ReadBackend, ReadTrainJob
 from dispatch_operator.api.enums import Condition, ErrorClass
-from dispatch_operator.readback import differences
+from dispatch_operator.reconcile.steps.admit import bears_terms, wrote_terms
 from dispatch_operator.render import render_train_job, start_frame
+from dispatch_operator.render.read_back import differences
 from dispatch_operator.seen import Seen, Source, at
-from dispatch_operator.steps.step1_backend import bears_terms, wrote_terms
 from dispatch_operator.verdicts import Refusal, Verdict, transient
 
 STEP = Condition.READ_BACK

@@ -7,14 +7,14 @@ when it has nothing left to do and the next step is due.
 from collections.abc import Callable
 
 from dispatch_operator.acts import Act
+from dispatch_operator.reconcile.steps.admit import admit
+from dispatch_operator.reconcile.steps.await_workload import await_workload
+from dispatch_operator.reconcile.steps.check_request import check_and_render
+from dispatch_operator.reconcile.steps.copy_runtime import copy_runtime
+from dispatch_operator.reconcile.steps.create_train_job import create_train_job, find_train_job, resolve_in_flight
+from dispatch_operator.reconcile.steps.read_back import read_back
+from dispatch_operator.reconcile.steps.set_owner import set_owner
 from dispatch_operator.seen import Seen
-from dispatch_operator.steps.step1_backend import admit
-from dispatch_operator.steps.step2_to_4_request import check_and_render
-from dispatch_operator.steps.step5_copy import copy_runtime
-from dispatch_operator.steps.step6_train_job import create_train_job, find_train_job, resolve_in_flight
-from dispatch_operator.steps.step7_owner import set_owner
-from dispatch_operator.steps.step8_read_back import read_back
-from dispatch_operator.steps.step9_workload import await_workload
 from dispatch_operator.verdicts import Verdict
 
 Step = Callable[[Seen, float], Act | Verdict | None]

@@ -3,12 +3,12 @@
 from dispatch_operator.acts import Act, CreateTrainJob, ReadTrainJob
 from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
-from dispatch_operator.errors import ApiError, Outcome
 from dispatch_operator.judge import judge_train_job
+from dispatch_operator.kube.errors import ApiError, Outcome
 from dispatch_operator.ours import phase_of
+from dispatch_operator.reconcile.steps.admit import call_bound
 from dispatch_operator.render import read_backend, render_train_job, start_frame, terms_of
 from dispatch_operator.seen import Seen, at, condition
-from dispatch_operator.steps.step1_backend import call_bound
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
 
 STEP = Condition.TRAIN_JOB_CREATED

@@ -1,0 +1,1 @@
+"""One DispatchStart, from its request to the end of its job."""
