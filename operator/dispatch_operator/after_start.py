@@ -13,10 +13,17 @@ from dispatch_operator.acts import (
 )
 from dispatch_operator.after_refusal import clean_up
 from dispatch_operator.api.enums import Phase
-from dispatch_operator.gate import is_kueues, is_open, must_be_recorded, next_change, wants_open, was_undone
-from dispatch_operator.gated_copy import check_copy
 from dispatch_operator.mirror import Mirrored
 from dispatch_operator.ours import phase_of, uid_of
+from dispatch_operator.reconcile.gates.gate import (
+    is_kueues,
+    is_open,
+    must_be_recorded,
+    next_change,
+    wants_open,
+    was_undone,
+)
+from dispatch_operator.reconcile.gates.gated_copy import check_copy
 from dispatch_operator.seen import Seen, at, condition
 
 ENDED = (Phase.SUCCEEDED, Phase.FAILED)

@@ -10,8 +10,8 @@ from dispatch_operator.acts import Act, Record, Settled
 from dispatch_operator.after_refusal import clean_up, stop
 from dispatch_operator.after_start import follow
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
-from dispatch_operator.doubt import doubt
 from dispatch_operator.ours import has_started, is_going, left_of_ours, made_for, phase_of
+from dispatch_operator.reconcile.backend.unproven import doubt
 from dispatch_operator.reconcile.steps.order import FROM_THE_BEGINNING, WITH_TRAIN_JOB
 from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Object, Seen, at

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator import kueue_queue
 from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from dispatch_operator.conditions import FALSE, TRUE, UNKNOWN, Wanted
-from dispatch_operator.gate import closed_phase, is_open, wants_open
 from dispatch_operator.ours import in_kueue_mode, phase_of
 from dispatch_operator.outcome import cause_of_failure
+from dispatch_operator.reconcile.gates import kueue_queue
+from dispatch_operator.reconcile.gates.gate import closed_phase, is_open, wants_open
 from dispatch_operator.seen import Object, Seen, at, condition
 from dispatch_operator.status import compose, started_steps
 

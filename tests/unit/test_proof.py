@@ -4,12 +4,20 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator import backend_status
 from dispatch_operator.announce import announcements
 from dispatch_operator.api.enums import BackendGate
 from dispatch_operator.checks.backend import gates_of, observe_only_problems
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
-from dispatch_operator.proof import basis, changed_since, expires_in, is_proven, last_probed, probe_runtime, why_again
+from dispatch_operator.reconcile.backend import status as backend_status
+from dispatch_operator.reconcile.backend.proof import (
+    basis,
+    changed_since,
+    expires_in,
+    is_proven,
+    last_probed,
+    probe_runtime,
+    why_again,
+)
 from dispatch_operator.render import target_name
 from support.builders import make_backend, make_runtime, make_start
 from support.kstatus import kstatus

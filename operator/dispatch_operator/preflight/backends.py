@@ -6,13 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from dispatch_operator import __version__, backend_status
+from dispatch_operator import __version__
 from dispatch_operator.acts import Settled
 from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import BackendGate, BackendState
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend, InvalidObject, read_backend
-from dispatch_operator.backend_status import Status
 from dispatch_operator.checks.backend import gates_of
 from dispatch_operator.checks.required_fields import NEEDED, needed_apis
 from dispatch_operator.kube.client import Cluster
@@ -23,7 +22,8 @@ from dispatch_operator.ours import is_going, uid_of
 from dispatch_operator.preflight.probe import NOT_PROBED, ChangedError, DisturbedError, Probe, Result, UndecidedError
 from dispatch_operator.preflight.served import Served
 from dispatch_operator.preflight.sweep import sweep
-from dispatch_operator.proof import (
+from dispatch_operator.reconcile.backend import status as backend_status
+from dispatch_operator.reconcile.backend.proof import (
     Basis,
     basis,
     changed_since,
@@ -33,6 +33,7 @@ from dispatch_operator.proof import (
     probe_runtime,
     why_again,
 )
+from dispatch_operator.reconcile.backend.status import Status
 from dispatch_operator.reconcile.steps.admit import DEFAULT_CALL_BOUND
 from dispatch_operator.seen import Object, at
 from dispatch_operator.work_queue import LAST_BACKOFF, backoff

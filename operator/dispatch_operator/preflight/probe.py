@@ -10,7 +10,6 @@ from dispatch_operator.api import duration
 from dispatch_operator.api.enums import BackendGate, Condition
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend, read_backend
-from dispatch_operator.backend_status import Found
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache
@@ -20,6 +19,7 @@ from dispatch_operator.ours import gates, is_going, made_for, owners, uid_of
 from dispatch_operator.preflight.sweep import sweep
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
 from dispatch_operator.preflight.virtual import begin, gate_of, is_verdict, next_step, with_condition
+from dispatch_operator.reconcile.backend.status import Found
 from dispatch_operator.reconcile.steps.create_train_job import STEP as CREATION
 from dispatch_operator.seen import Object, Seen, Sight, at, condition
 from dispatch_operator.verdicts import Refusal, Verdict, Waiting

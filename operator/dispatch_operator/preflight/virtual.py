@@ -7,7 +7,7 @@ from dispatch_operator.api.group import API_VERSION
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF
 from dispatch_operator.ours import made_for
-from dispatch_operator.proof import probe_runtime
+from dispatch_operator.reconcile.backend.proof import probe_runtime
 from dispatch_operator.reconcile.steps.check_request import check_and_render
 from dispatch_operator.reconcile.steps.copy_runtime import copy_runtime
 from dispatch_operator.reconcile.steps.create_train_job import create_train_job

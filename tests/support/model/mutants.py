@@ -6,17 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from dispatch_operator import after_start, collect, decide, judge, kueue_gate, mirror
+from dispatch_operator import after_start, collect, decide, judge, mirror
 from dispatch_operator.acts import Act, Record, SetSuspend, Settled
 from dispatch_operator.after_refusal import stop
 from dispatch_operator.api.enums import ErrorClass, Phase
 from dispatch_operator.api.group import START_GATE
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.doubt import doubt
-from dispatch_operator.gate import is_open, wants_open
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Key
 from dispatch_operator.ours import Claim, gates, phase_of, uid_of
+from dispatch_operator.reconcile.backend.unproven import doubt
+from dispatch_operator.reconcile.gates import kueue
+from dispatch_operator.reconcile.gates.gate import is_open, wants_open
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
 from dispatch_operator.seen import Seen, Sight, Source
 from dispatch_operator.verdicts import Refusal
@@ -131,7 +132,7 @@ async def _collect_by_the_cache(self: Any, key: Key) -> Settled:
 
 
 def _released_says_the_cache(seen: Seen) -> bool:
-    held = kueue_gate.is_deactivated(seen) and phase_of(seen.start) is Phase.HELD
+    held = kueue.is_deactivated(seen) and phase_of(seen.start) is Phase.HELD
     return START_GATE not in gates(seen.train_job.obj) and not held
 
 
@@ -176,7 +177,7 @@ MUTANTS = (
         "a cached Workload tells that a hold was released",
         "Kueue, held and released",
         "is not where it is wanted",
-        _instead(kueue_gate, "is_open", _released_says_the_cache),
+        _instead(kueue, "is_open", _released_says_the_cache),
     ),
     Mutant(
         "2",

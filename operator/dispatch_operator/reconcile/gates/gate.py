@@ -1,9 +1,9 @@
 """The start gate: where the user wants it, where it is, and the request that moves it (contract section 12)."""
 
-from dispatch_operator import kueue_gate, plain_gate
 from dispatch_operator.acts import Act
 from dispatch_operator.api.enums import Gate, Phase
 from dispatch_operator.ours import in_kueue_mode, phase_of
+from dispatch_operator.reconcile.gates import kueue, plain
 from dispatch_operator.render import start_frame
 from dispatch_operator.seen import Seen, Source
 
@@ -18,14 +18,14 @@ def wants_open(seen: Seen) -> bool:
 
 def is_open(seen: Seen) -> bool:
     """Tell whether the job may run, as far as dispatch's gate goes."""
-    return kueue_gate.is_open(seen) if in_kueue_mode(seen) else plain_gate.is_open(seen)
+    return kueue.is_open(seen) if in_kueue_mode(seen) else plain.is_open(seen)
 
 
 def next_change(seen: Seen) -> Act | None:
     """Return the request that brings the gate to where the user wants it; None when it is there."""
     if wants_open(seen) == is_open(seen):
         return None
-    change = kueue_gate.change if in_kueue_mode(seen) else plain_gate.change
+    change = kueue.change if in_kueue_mode(seen) else plain.change
     return change(seen, opening=wants_open(seen))
 
 
