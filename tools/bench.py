@@ -20,7 +20,7 @@ import yaml
 from controlplane import Cluster, running
 from dispatch_operator.kube.client import Cluster as Api
 from dispatch_operator.kube.client import connected
-from dispatch_operator.ours import owner_reference
+from dispatch_operator.reconcile.ownership import owner_reference
 from dispatch_operator.render import read_backend, render_copy, render_train_job, terms_of
 
 ROOT = Path(__file__).parents[1]

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator.acts import Settled
 from dispatch_operator.api import times
 from dispatch_operator.api.enums import Gate
 from dispatch_operator.api.group import (
@@ -21,13 +20,14 @@ from dispatch_operator.api.group import (
     MANAGED_BY,
 )
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.conditions import TRUE
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.ours import has_started, owners, start_uid, uid_of
+from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.conditions import TRUE
+from dispatch_operator.reconcile.observation import Object, at, condition
+from dispatch_operator.reconcile.ownership import has_started, owners, start_uid, uid_of
 from dispatch_operator.render import start_frame
-from dispatch_operator.seen import Object, at, condition
 
 logger = logging.getLogger(__name__)
 

@@ -7,15 +7,23 @@ the copy fails safely at step 7, its gate closed.
 import logging
 from dataclasses import dataclass
 
-from dispatch_operator.acts import Settled
 from dispatch_operator.api.enums import Phase
 from dispatch_operator.api.group import ANNOTATION_START, LABEL_MANAGED_BY, LABEL_PROBE, MANAGED_BY
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.ours import bears_our_name, has_started, is_going, owners, phase_of, start_uid, uid_of
-from dispatch_operator.seen import Object, at
+from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.observation import Object, at
+from dispatch_operator.reconcile.ownership import (
+    bears_our_name,
+    has_started,
+    is_going,
+    owners,
+    phase_of,
+    start_uid,
+    uid_of,
+)
 
 logger = logging.getLogger(__name__)
 

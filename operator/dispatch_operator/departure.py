@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator.acts import Settled
 from dispatch_operator.api.group import (
     ANCESTOR_LABEL,
     LABEL_FRAMEWORK,
@@ -25,8 +24,9 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.ours import bears_our_name, is_going, owner_reference
-from dispatch_operator.seen import Object, at
+from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.observation import Object, at
+from dispatch_operator.reconcile.ownership import bears_our_name, is_going, owner_reference
 
 logger = logging.getLogger(__name__)
 

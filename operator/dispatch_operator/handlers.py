@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, cast
 import kopf
 
 from dispatch_operator.admission_check import AdmissionChecks
-from dispatch_operator.announce import announcements
 from dispatch_operator.api.group import (
     GROUP,
     KUEUE_GROUP,
@@ -28,10 +27,11 @@ from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.look import Looker
 from dispatch_operator.preflight import Backends
+from dispatch_operator.reconcile.events import announcements
+from dispatch_operator.reconcile.observation import Object
+from dispatch_operator.reconcile.reconciler import Looker
 from dispatch_operator.relist import Missed, Relists
-from dispatch_operator.seen import Object
 from dispatch_operator.tidy import Tidier
 from dispatch_operator.work_queue import WorkQueue
 

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dispatch_operator.acts import Settled
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.ours import uid_of
-from dispatch_operator.seen import Object
+from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.observation import Object
+from dispatch_operator.reconcile.ownership import uid_of
 
 logger = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from dispatch_operator.acts import Settled
 from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
 from dispatch_operator.kube.store import Key
+from dispatch_operator.reconcile.actions import Settled
 
 
 @dataclass(frozen=True)

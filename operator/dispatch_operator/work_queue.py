@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from dispatch_operator.acts import Settled
+from dispatch_operator.reconcile.actions import Settled
 
 logger = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.acts import Act
-from dispatch_operator.learn import learn
-from dispatch_operator.seen import Seen
+from dispatch_operator.reconcile.actions import Act
+from dispatch_operator.reconcile.learn import learn
+from dispatch_operator.reconcile.observation import Seen
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
 from support.operator import FakeOperator, conditions, message

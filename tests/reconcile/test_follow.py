@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.conditions import broken_invariants
+from dispatch_operator.reconcile.conditions import broken_invariants
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
 from support.operator import FakeOperator, conditions, message

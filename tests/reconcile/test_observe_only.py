@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.acts import DoubtBackend, ReadBackend
-from dispatch_operator.announce import announcements
 from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.reconcile.actions import DoubtBackend, ReadBackend
+from dispatch_operator.reconcile.events import announcements
 from support.backends import FakeBackends, unproven
 from support.builders import NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered

@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator.acts import Settled
 from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.preflight import Backends
+from dispatch_operator.reconcile.actions import Settled
 from support.builders import NAMESPACE, make_backend, make_runtime
 from support.fake_api import FakeApi
 from support.openapi import served

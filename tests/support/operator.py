@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator.acts import Settled
-from dispatch_operator.conditions import broken_invariants
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.look import Looker
+from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.conditions import broken_invariants
+from dispatch_operator.reconcile.reconciler import Looker
 from support.builders import NAMESPACE
 from support.fake_api import FakeApi
 

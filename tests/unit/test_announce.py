@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.announce import Announcement, announcements
+from dispatch_operator.reconcile.events import Announcement, announcements
 
 Object = dict[str, Any]
 

@@ -6,7 +6,7 @@ import pytest
 
 from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.checks.problems import Problem, class_of, summary
-from dispatch_operator.conditions import MESSAGE_LIMIT, Wanted, broken_invariants, conditions
+from dispatch_operator.reconcile.conditions import MESSAGE_LIMIT, Wanted, broken_invariants, conditions
 
 Object = dict[str, Any]
 NOW = 1_767_225_600.0

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.announce import announcements
 from dispatch_operator.api.enums import BackendGate
 from dispatch_operator.checks.backend import gates_of, observe_only_problems
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
@@ -18,6 +17,7 @@ from dispatch_operator.reconcile.backend.proof import (
     probe_runtime,
     why_again,
 )
+from dispatch_operator.reconcile.events import announcements
 from dispatch_operator.render import target_name
 from support.builders import make_backend, make_runtime, make_start
 from support.kstatus import kstatus

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from dispatch_operator.acts import Settled
+from dispatch_operator.reconcile.actions import Settled
 from dispatch_operator.work_queue import WorkQueue, backoff
 
 pytestmark = pytest.mark.looptime

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from dispatch_operator.api.group import ANNOTATION_START, LABEL_PROBE
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.ours import gates, made_for, owners, uid_of
 from dispatch_operator.reconcile.backend.proof import probe_runtime
+from dispatch_operator.reconcile.observation import Object, Seen, Sight, at
+from dispatch_operator.reconcile.ownership import gates, made_for, owners, uid_of
+from dispatch_operator.reconcile.sanitized import sane
 from dispatch_operator.render import start_frame, target_name
-from dispatch_operator.sane import sane
-from dispatch_operator.seen import Object, Seen, Sight, at
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

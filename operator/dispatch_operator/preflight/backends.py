@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from dispatch_operator import __version__
-from dispatch_operator.acts import Settled
 from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import BackendGate, BackendState
 from dispatch_operator.api.kinds import Kind
@@ -17,11 +16,10 @@ from dispatch_operator.checks.required_fields import NEEDED, needed_apis
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.look import Announce, status_patch
-from dispatch_operator.ours import is_going, uid_of
 from dispatch_operator.preflight.probe import NOT_PROBED, ChangedError, DisturbedError, Probe, Result, UndecidedError
 from dispatch_operator.preflight.served import Served
 from dispatch_operator.preflight.sweep import sweep
+from dispatch_operator.reconcile.actions import Settled
 from dispatch_operator.reconcile.backend import status as backend_status
 from dispatch_operator.reconcile.backend.proof import (
     Basis,
@@ -34,8 +32,10 @@ from dispatch_operator.reconcile.backend.proof import (
     why_again,
 )
 from dispatch_operator.reconcile.backend.status import Status
+from dispatch_operator.reconcile.observation import Object, at
+from dispatch_operator.reconcile.ownership import is_going, uid_of
+from dispatch_operator.reconcile.reconciler import Announce, status_patch
 from dispatch_operator.reconcile.steps.admit import DEFAULT_CALL_BOUND
-from dispatch_operator.seen import Object, at
 from dispatch_operator.work_queue import LAST_BACKOFF, backoff
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dispatch_operator.acts import Act, FindWorkload, ReadCopy, ReadPods, ReadTrainJob
 from dispatch_operator.api import duration
 from dispatch_operator.api.enums import BackendGate, Condition
 from dispatch_operator.api.kinds import Kind
@@ -13,16 +12,17 @@ from dispatch_operator.api.models import Backend, read_backend
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache
-from dispatch_operator.learn import learn
-from dispatch_operator.look import answer_to, carry_out
-from dispatch_operator.ours import gates, is_going, made_for, owners, uid_of
 from dispatch_operator.preflight.sweep import sweep
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
 from dispatch_operator.preflight.virtual import begin, gate_of, is_verdict, next_step, with_condition
+from dispatch_operator.reconcile.actions import Act, FindWorkload, ReadCopy, ReadPods, ReadTrainJob
 from dispatch_operator.reconcile.backend.status import Found
+from dispatch_operator.reconcile.learn import learn
+from dispatch_operator.reconcile.observation import Object, Seen, Sight, at, condition
+from dispatch_operator.reconcile.ownership import gates, is_going, made_for, owners, uid_of
+from dispatch_operator.reconcile.reconciler import answer_to, carry_out
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 from dispatch_operator.reconcile.steps.create_train_job import STEP as CREATION
-from dispatch_operator.seen import Object, Seen, Sight, at, condition
-from dispatch_operator.verdicts import Refusal, Verdict, Waiting
 
 BUDGET = 100
 """Requests of one run's steps."""

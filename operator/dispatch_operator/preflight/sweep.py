@@ -6,8 +6,8 @@ from dispatch_operator.api.group import LABEL_JOB, LABEL_PROBE
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.ours import is_going, made_for, owners, uid_of
-from dispatch_operator.seen import Object, at
+from dispatch_operator.reconcile.observation import Object, at
+from dispatch_operator.reconcile.ownership import is_going, made_for, owners, uid_of
 
 logger = logging.getLogger(__name__)
 

@@ -1,19 +1,19 @@
 """A probe as a Start: the DispatchStart that is made up for a backend, and its steps (contract section 10). Pure."""
 
-from dispatch_operator.acts import Act
 from dispatch_operator.api import times
 from dispatch_operator.api.enums import BackendGate, Condition, ErrorClass, Gate, Retry
 from dispatch_operator.api.group import API_VERSION
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF
-from dispatch_operator.ours import made_for
+from dispatch_operator.reconcile.actions import Act
 from dispatch_operator.reconcile.backend.proof import probe_runtime
+from dispatch_operator.reconcile.observation import Object, Seen, Sight, Source, at
+from dispatch_operator.reconcile.ownership import made_for
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 from dispatch_operator.reconcile.steps.check_request import check_and_render
 from dispatch_operator.reconcile.steps.copy_runtime import copy_runtime
 from dispatch_operator.reconcile.steps.create_train_job import create_train_job
 from dispatch_operator.reconcile.steps.order import WITH_TRAIN_JOB, Step
-from dispatch_operator.seen import Object, Seen, Sight, Source, at
-from dispatch_operator.verdicts import Refusal, Verdict, Waiting
 
 PROBE_IMAGE = "dispatch.invalid/never:probe"
 

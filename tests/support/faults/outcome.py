@@ -4,8 +4,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dispatch_operator.api.enums import ErrorClass
-from dispatch_operator.ours import made_for
-from dispatch_operator.seen import at, condition
+from dispatch_operator.reconcile.observation import at, condition
+from dispatch_operator.reconcile.ownership import made_for
 from support.builders import NAME
 from support.faults.fault import WRITES
 from support.faults.world import COPY, JOB, START, WORKLOAD, World, is_open

@@ -10,8 +10,8 @@ from dispatch_operator.admission_check import AdmissionChecks
 from dispatch_operator.collect import Collector
 from dispatch_operator.departure import Departures
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.look import Looker
-from dispatch_operator.seen import at
+from dispatch_operator.reconcile.observation import at
+from dispatch_operator.reconcile.reconciler import Looker
 from dispatch_operator.tidy import Tidier
 from dispatch_operator.work_queue import WorkQueue
 from support.faults.world import World

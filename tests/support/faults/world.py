@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from dispatch_operator.conditions import broken_invariants
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.seen import at, condition
+from dispatch_operator.reconcile.conditions import broken_invariants
+from dispatch_operator.reconcile.observation import at, condition
 from support.fake_api import FakeApi, Request
 from support.faults.fault import WHILE, Fault, Lasts
 from support.operator import NOW

@@ -7,14 +7,15 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 from unittest import mock
 
-from dispatch_operator import collect, look
+from dispatch_operator import collect
 from dispatch_operator.api.models import backend, reading
 from dispatch_operator.collect import Collector
-from dispatch_operator.decide import decide
 from dispatch_operator.kube.store import Key
-from dispatch_operator.look import Looker
-from dispatch_operator.sane import sane
-from dispatch_operator.seen import Seen, Sight, at
+from dispatch_operator.reconcile import reconciler
+from dispatch_operator.reconcile.decide import decide
+from dispatch_operator.reconcile.observation import Seen, Sight, at
+from dispatch_operator.reconcile.reconciler import Looker
+from dispatch_operator.reconcile.sanitized import sane
 from support.builders import NAME, NAMESPACE
 from support.model.objects import SLOTS, Objects
 from support.model.wire import Answer, Asked, Told, Wire, advance
@@ -66,7 +67,9 @@ class Looks:
 
     def go_on(self, look: Look, answer: Answer, now: int) -> Look | None:
         """Return a look after its request was answered, or None when that ended it."""
-        return self._look(look.subject, look.view, look.began, (*look.steps, Step(self._number(answer), now)))
+        return self._look(
+            reconciler.subject, reconciler.view, reconciler.began, (*reconciler.steps, Step(self._number(answer), now))
+        )
 
     def _number(self, answer: Answer) -> int:
         # Answers are values of interned objects, or of a few errors, and stay the same object for the same answer.
@@ -152,13 +155,13 @@ def quickly() -> Iterator[None]:
     clean = _Once(sane, id)
     with (
         mock.patch.object(asyncio, "sleep", at_once),
-        mock.patch.object(look.logger, "disabled", new=True),
+        mock.patch.object(reconciler.logger, "disabled", new=True),
         mock.patch.object(collect.logger, "disabled", new=True),
         mock.patch.object(reading, "parse", parse),
         mock.patch.object(backend, "parse", parse),
         mock.patch("dispatch_operator.kube.store.sane", clean),
-        mock.patch("dispatch_operator.learn.sane", clean),
+        mock.patch("dispatch_operator.reconcile.learn.sane", clean),
         mock.patch("dispatch_operator.kube.store._slim", lambda obj: obj),
-        mock.patch("dispatch_operator.look.decide", _Once(decide, _of_seen)),
+        mock.patch("dispatch_operator.reconcile.reconciler.decide", _Once(decide, _of_seen)),
     ):
         yield

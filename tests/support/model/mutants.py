@@ -6,21 +6,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from dispatch_operator import after_start, collect, decide, judge, mirror
-from dispatch_operator.acts import Act, Record, SetSuspend, Settled
-from dispatch_operator.after_refusal import stop
+from dispatch_operator import collect
 from dispatch_operator.api.enums import ErrorClass, Phase
 from dispatch_operator.api.group import START_GATE
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Key
-from dispatch_operator.ours import Claim, gates, phase_of, uid_of
+from dispatch_operator.reconcile import decide, job_status, judge, started
+from dispatch_operator.reconcile.actions import Act, Record, SetSuspend, Settled
 from dispatch_operator.reconcile.backend.unproven import doubt
 from dispatch_operator.reconcile.gates import kueue
 from dispatch_operator.reconcile.gates.gate import is_open, wants_open
+from dispatch_operator.reconcile.observation import Seen, Sight, Source
+from dispatch_operator.reconcile.ownership import Claim, gates, phase_of, uid_of
+from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
-from dispatch_operator.seen import Seen, Sight, Source
-from dispatch_operator.verdicts import Refusal
+from dispatch_operator.reconcile.teardown import stop
 from support.model.explore import Result, search
 from support.model.looks import quickly
 from support.model.scenarios import SCENARIOS
@@ -74,7 +75,7 @@ def _is_there(sight: Any) -> bool:
 
 
 def _lost_at_once(seen: Seen, now: float) -> Act | Settled:
-    return after_start._recorded(seen, mirror.lost(seen), now)  # noqa: SLF001
+    return started._recorded(seen, job_status.lost(seen), now)  # noqa: SLF001
 
 
 def _final(step: Any, error: Any, *, never_final: bool = False) -> Refusal:
@@ -92,7 +93,7 @@ def _follow_any(seen: Seen, now: float) -> Act | Settled:
     return _FOLLOW(replace(seen, start={**seen.start, "status": {**status, "reference": reference}}), now)
 
 
-_FOLLOW = after_start.follow
+_FOLLOW = started.follow
 _START = decide._start  # noqa: SLF001
 _CONCLUDE = decide._conclude  # noqa: SLF001
 
@@ -163,7 +164,7 @@ MUTANTS = (
         "a cached absence is Lost",
         "two operators, and stale reads",
         "is Lost without a cause",
-        _instead(after_start, "_lost", _lost_at_once),
+        _instead(started, "_lost", _lost_at_once),
     ),
     Mutant(
         "1",
@@ -254,7 +255,7 @@ MUTANTS = (
         "what turns up after Lost stays",
         "a create that lands after its Start was lost",
         "is Lost and leaves",
-        _instead(after_start, "clean_up", lambda _: Settled()),
+        _instead(started, "clean_up", lambda _: Settled()),
     ),
     Mutant(
         "6",

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from dispatch_operator.seen import at
+from dispatch_operator.reconcile.observation import at
 from support.builders import NAME, RUNTIME
 
 Value = dict[str, Any]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dispatch_operator.seen import at, condition
+from dispatch_operator.reconcile.observation import at, condition
 from support.model.objects import BACKED, COPIED, FIRST, QUEUES, SECOND, TRAINS, Obj, Objects
 from support.model.server import GATED_BY, QUEUE
 

@@ -5,7 +5,7 @@ import functools
 from typing import Any
 
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.seen import at
+from dispatch_operator.reconcile.observation import at
 from support.builders import NAME, NAMESPACE
 from support.fake_api import _merge
 from support.fake_api import refusal as _refusal

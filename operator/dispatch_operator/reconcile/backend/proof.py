@@ -7,7 +7,7 @@ from typing import Any
 from dispatch_operator.api import times
 from dispatch_operator.api.kinds import RuntimeKind
 from dispatch_operator.checks.backend import gates_of
-from dispatch_operator.seen import Object, at
+from dispatch_operator.reconcile.observation import Object, at
 
 DAY = 86_400.0
 """Seconds after which a proof is made again."""

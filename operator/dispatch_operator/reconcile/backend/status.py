@@ -7,9 +7,9 @@ from dispatch_operator.api import times
 from dispatch_operator.api.enums import BackendGate, Condition
 from dispatch_operator.api.quoting import shortened
 from dispatch_operator.checks.backend import gates_of
-from dispatch_operator.conditions import FALSE, TRUE, UNKNOWN, Wanted, conditions
 from dispatch_operator.reconcile.backend.proof import Basis
-from dispatch_operator.seen import Object, at
+from dispatch_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Wanted, conditions
+from dispatch_operator.reconcile.observation import Object, at
 
 Status = dict[str, Any]
 Found = Mapping[BackendGate, str | None]

@@ -1,13 +1,13 @@
 """A Start that fails in step 8 or 9 makes its backend observe-only at once (contract section 10)."""
 
-from dispatch_operator.acts import Act, DoubtBackend, ReadBackend, Settled
 from dispatch_operator.api.enums import BackendGate, Condition, ErrorClass
 from dispatch_operator.checks.backend import gates_of
-from dispatch_operator.ours import is_going, uid_of
+from dispatch_operator.reconcile.actions import Act, DoubtBackend, ReadBackend, Settled
 from dispatch_operator.reconcile.backend import status as backend_status
+from dispatch_operator.reconcile.observation import Seen, at
+from dispatch_operator.reconcile.ownership import is_going, uid_of
+from dispatch_operator.reconcile.step_result import Refusal, Verdict
 from dispatch_operator.render import start_frame
-from dispatch_operator.seen import Seen, at
-from dispatch_operator.verdicts import Refusal, Verdict
 
 GATES = {
     Condition.READ_BACK: BackendGate.FIELDS_KEPT,

@@ -1,11 +1,11 @@
 """The start gate: where the user wants it, where it is, and the request that moves it (contract section 12)."""
 
-from dispatch_operator.acts import Act
 from dispatch_operator.api.enums import Gate, Phase
-from dispatch_operator.ours import in_kueue_mode, phase_of
+from dispatch_operator.reconcile.actions import Act
 from dispatch_operator.reconcile.gates import kueue, plain
+from dispatch_operator.reconcile.observation import Seen, Source
+from dispatch_operator.reconcile.ownership import in_kueue_mode, phase_of
 from dispatch_operator.render import start_frame
-from dispatch_operator.seen import Seen, Source
 
 OPENED = (Phase.QUEUED, Phase.RUNNING, Phase.HELD)
 """Phases that tell that the gate has been open before."""

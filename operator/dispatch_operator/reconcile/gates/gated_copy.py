@@ -1,8 +1,8 @@
 """Whether the copy of a gated job still is what was submitted (contract section 12)."""
 
-from dispatch_operator.acts import Act, ReadCopy, ReadRuntime
-from dispatch_operator.ours import is_going, uid_of
-from dispatch_operator.seen import Object, Seen, at
+from dispatch_operator.reconcile.actions import Act, ReadCopy, ReadRuntime
+from dispatch_operator.reconcile.observation import Object, Seen, at
+from dispatch_operator.reconcile.ownership import is_going, uid_of
 
 
 def check_copy(seen: Seen, *, opening: bool) -> Act | str | None:

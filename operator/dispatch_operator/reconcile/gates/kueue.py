@@ -3,12 +3,12 @@
 `spec.suspend` is Kueue's, and is never written here.
 """
 
-from dispatch_operator.acts import Act, FindWorkload, SetActive, SetGates
 from dispatch_operator.api.enums import Gate, Phase
 from dispatch_operator.api.group import START_GATE
-from dispatch_operator.ours import gates, phase_of, uid_of
+from dispatch_operator.reconcile.actions import Act, FindWorkload, SetActive, SetGates
+from dispatch_operator.reconcile.observation import Seen, at
+from dispatch_operator.reconcile.ownership import gates, phase_of, uid_of
 from dispatch_operator.render import start_frame
-from dispatch_operator.seen import Seen, at
 
 
 def is_open(seen: Seen) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from dispatch_operator.api.group import START_GATE
-from dispatch_operator.ours import gates
-from dispatch_operator.seen import Object, at, condition
+from dispatch_operator.reconcile.observation import Object, at, condition
+from dispatch_operator.reconcile.ownership import gates
 
 
 def is_admitted(workload: object) -> bool:

@@ -1,8 +1,8 @@
 """The start gate in plain mode: `spec.suspend`."""
 
-from dispatch_operator.acts import SetSuspend
-from dispatch_operator.ours import uid_of
-from dispatch_operator.seen import Seen, at
+from dispatch_operator.reconcile.actions import SetSuspend
+from dispatch_operator.reconcile.observation import Seen, at
+from dispatch_operator.reconcile.ownership import uid_of
 
 
 def is_open(seen: Seen) -> bool:

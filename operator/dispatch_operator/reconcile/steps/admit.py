@@ -1,15 +1,15 @@
 """Step 1: does the backend let a Start through?"""
 
-from dispatch_operator.acts import Act, ReadBackend
 from dispatch_operator.api import duration
 from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.api.group import ANNOTATION_BACKEND
 from dispatch_operator.api.models import Backend, InvalidObject
 from dispatch_operator.checks.backend import gates_of, observe_only_problems
 from dispatch_operator.checks.problems import Problem
+from dispatch_operator.reconcile.actions import Act, ReadBackend
+from dispatch_operator.reconcile.observation import Seen, at, condition
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 from dispatch_operator.render import BackendTerms, backend_problem, read_backend, read_terms, start_frame, terms_of
-from dispatch_operator.seen import Seen, at, condition
-from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
 
 DEFAULT_CALL_BOUND = 30.0
 """Seconds; CallBound where no backend says another."""

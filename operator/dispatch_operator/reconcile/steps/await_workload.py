@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator
 
-from dispatch_operator.acts import (
+from dispatch_operator.api import duration, times
+from dispatch_operator.api.enums import Condition, ErrorClass
+from dispatch_operator.api.group import START_GATE
+from dispatch_operator.reconcile.actions import (
     Act,
     AwaitWorkload,
     FindWorkload,
@@ -11,13 +14,10 @@ from dispatch_operator.acts import (
     ReadLocalQueue,
     ReadWorkload,
 )
-from dispatch_operator.api import duration, times
-from dispatch_operator.api.enums import Condition, ErrorClass
-from dispatch_operator.api.group import START_GATE
-from dispatch_operator.ours import gates, uid_of
+from dispatch_operator.reconcile.observation import Object, Seen, Source, at, condition
+from dispatch_operator.reconcile.ownership import gates, uid_of
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 from dispatch_operator.reconcile.steps.admit import usable, wrote_terms
-from dispatch_operator.seen import Object, Seen, Source, at, condition
-from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
 
 STEP = Condition.WORKLOAD_GATED
 FIRST_WAIT = 2.0

@@ -1,10 +1,10 @@
 """Steps 2 to 4: read the runtime, check it, check the request; every problem is reported together."""
 
-from dispatch_operator.acts import Act, ReadBackend, ReadRuntime
 from dispatch_operator.api.enums import Condition
+from dispatch_operator.reconcile.actions import Act, ReadBackend, ReadRuntime
+from dispatch_operator.reconcile.observation import Seen
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, transient
 from dispatch_operator.render import problems, read_backend, runtime_reference, start_frame
-from dispatch_operator.seen import Seen
-from dispatch_operator.verdicts import Refusal, Verdict, transient
 
 
 def check_and_render(seen: Seen, _now: float) -> Act | Verdict | None:

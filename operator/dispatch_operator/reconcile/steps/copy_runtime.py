@@ -2,16 +2,24 @@
 
 from collections.abc import Mapping
 
-from dispatch_operator.acts import Act, AdoptCopy, CreateCopy, DeleteCopy, ReadCopy, ReadOther, ReadTrainJob
 from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.api.group import LABEL_FRAMEWORK
-from dispatch_operator.judge import judge_train_job
 from dispatch_operator.kube.errors import ApiError, Outcome
-from dispatch_operator.ours import Claim, claim_on_copy, is_going, owned_by_train_job, owners, uid_of
+from dispatch_operator.reconcile.actions import (
+    Act,
+    AdoptCopy,
+    CreateCopy,
+    DeleteCopy,
+    ReadCopy,
+    ReadOther,
+    ReadTrainJob,
+)
+from dispatch_operator.reconcile.judge import judge_train_job
+from dispatch_operator.reconcile.observation import Seen, Source, at
+from dispatch_operator.reconcile.ownership import Claim, claim_on_copy, is_going, owned_by_train_job, owners, uid_of
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 from dispatch_operator.render import render_copy
 from dispatch_operator.render.differences import differing_paths
-from dispatch_operator.seen import Seen, Source, at
-from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
 
 STEP = Condition.RUNTIME_COPIED
 

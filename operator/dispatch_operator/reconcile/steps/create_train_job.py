@@ -1,15 +1,15 @@
 """Step 6: create the TrainJob, exactly once, whatever becomes of the answers."""
 
-from dispatch_operator.acts import Act, CreateTrainJob, ReadTrainJob
 from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
-from dispatch_operator.judge import judge_train_job
 from dispatch_operator.kube.errors import ApiError, Outcome
-from dispatch_operator.ours import phase_of
+from dispatch_operator.reconcile.actions import Act, CreateTrainJob, ReadTrainJob
+from dispatch_operator.reconcile.judge import judge_train_job
+from dispatch_operator.reconcile.observation import Seen, at, condition
+from dispatch_operator.reconcile.ownership import phase_of
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 from dispatch_operator.reconcile.steps.admit import call_bound
 from dispatch_operator.render import read_backend, render_train_job, start_frame, terms_of
-from dispatch_operator.seen import Seen, at, condition
-from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
 
 STEP = Condition.TRAIN_JOB_CREATED
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0

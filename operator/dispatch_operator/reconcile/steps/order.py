@@ -6,7 +6,9 @@ when it has nothing left to do and the next step is due.
 
 from collections.abc import Callable
 
-from dispatch_operator.acts import Act
+from dispatch_operator.reconcile.actions import Act
+from dispatch_operator.reconcile.observation import Seen
+from dispatch_operator.reconcile.step_result import Verdict
 from dispatch_operator.reconcile.steps.admit import admit
 from dispatch_operator.reconcile.steps.await_workload import await_workload
 from dispatch_operator.reconcile.steps.check_request import check_and_render
@@ -14,8 +16,6 @@ from dispatch_operator.reconcile.steps.copy_runtime import copy_runtime
 from dispatch_operator.reconcile.steps.create_train_job import create_train_job, find_train_job, resolve_in_flight
 from dispatch_operator.reconcile.steps.read_back import read_back
 from dispatch_operator.reconcile.steps.set_owner import set_owner
-from dispatch_operator.seen import Seen
-from dispatch_operator.verdicts import Verdict
 
 Step = Callable[[Seen, float], Act | Verdict | None]
 

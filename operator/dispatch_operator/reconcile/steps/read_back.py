@@ -1,12 +1,12 @@
 """Step 8: read the TrainJob back, and compare what the cluster stored with what was written."""
 
-from dispatch_operator.acts import Act, ReadBackend, ReadTrainJob
 from dispatch_operator.api.enums import Condition, ErrorClass
+from dispatch_operator.reconcile.actions import Act, ReadBackend, ReadTrainJob
+from dispatch_operator.reconcile.observation import Seen, Source, at
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, transient
 from dispatch_operator.reconcile.steps.admit import bears_terms, wrote_terms
 from dispatch_operator.render import render_train_job, start_frame
 from dispatch_operator.render.read_back import differences
-from dispatch_operator.seen import Seen, Source, at
-from dispatch_operator.verdicts import Refusal, Verdict, transient
 
 STEP = Condition.READ_BACK
 

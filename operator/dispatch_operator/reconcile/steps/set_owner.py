@@ -1,11 +1,11 @@
 """Step 7: make the TrainJob the copy's owner, so that deleting the one collects the other."""
 
-from dispatch_operator.acts import Act, OwnCopy, ReadCopy
 from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.kube.errors import ApiError, Outcome
-from dispatch_operator.ours import is_going, made_for, owner_reference, owners, uid_of
-from dispatch_operator.seen import Seen, at
-from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
+from dispatch_operator.reconcile.actions import Act, OwnCopy, ReadCopy
+from dispatch_operator.reconcile.observation import Seen, at
+from dispatch_operator.reconcile.ownership import is_going, made_for, owner_reference, owners, uid_of
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 
 STEP = Condition.OWNER_SET
 

@@ -7,7 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dispatch_operator.acts import (
+from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_JOB, LABEL_JOB_UID, LABEL_SUBMISSION
+from dispatch_operator.api.kinds import Kind
+from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.reconcile.actions import (
     Act,
     AdoptCopy,
     AwaitWorkload,
@@ -35,17 +40,12 @@ from dispatch_operator.acts import (
     SetSuspend,
     Settled,
 )
-from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_JOB, LABEL_JOB_UID, LABEL_SUBMISSION
-from dispatch_operator.api.kinds import Kind
-from dispatch_operator.decide import decide
-from dispatch_operator.kube.client import Cluster
-from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.learn import Answer, learn
-from dispatch_operator.ours import owners, uid_of
+from dispatch_operator.reconcile.decide import decide
+from dispatch_operator.reconcile.learn import Answer, learn
+from dispatch_operator.reconcile.observation import Object, Seen, at
+from dispatch_operator.reconcile.ownership import owners, uid_of
 from dispatch_operator.reconcile.steps.admit import call_bound
 from dispatch_operator.render import target_name
-from dispatch_operator.seen import Object, Seen, at
 
 logger = logging.getLogger(__name__)
 

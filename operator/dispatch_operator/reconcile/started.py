@@ -1,7 +1,8 @@
 """After Started was recorded: move the gate, and mirror the job to its end (contract sections 11 and 12)."""
 
-from dispatch_operator import mirror
-from dispatch_operator.acts import (
+from dispatch_operator.api.enums import Phase
+from dispatch_operator.reconcile import job_status
+from dispatch_operator.reconcile.actions import (
     Act,
     ReadCopy,
     ReadPods,
@@ -11,10 +12,6 @@ from dispatch_operator.acts import (
     Record,
     Settled,
 )
-from dispatch_operator.after_refusal import clean_up
-from dispatch_operator.api.enums import Phase
-from dispatch_operator.mirror import Mirrored
-from dispatch_operator.ours import phase_of, uid_of
 from dispatch_operator.reconcile.gates.gate import (
     is_kueues,
     is_open,
@@ -24,7 +21,10 @@ from dispatch_operator.reconcile.gates.gate import (
     was_undone,
 )
 from dispatch_operator.reconcile.gates.gated_copy import check_copy
-from dispatch_operator.seen import Seen, at, condition
+from dispatch_operator.reconcile.job_status import Mirrored
+from dispatch_operator.reconcile.observation import Seen, at, condition
+from dispatch_operator.reconcile.ownership import phase_of, uid_of
+from dispatch_operator.reconcile.teardown import clean_up
 
 ENDED = (Phase.SUCCEEDED, Phase.FAILED)
 
@@ -33,15 +33,15 @@ def follow(seen: Seen, now: float) -> Act | Settled:
     """Return the next act for a DispatchStart that has started."""
     phase = phase_of(seen.start)
     if phase in ENDED:
-        return _recorded(seen, mirror.unchanged(seen), now)
+        return _recorded(seen, job_status.unchanged(seen), now)
     if phase is Phase.LOST:
-        act = _recorded(seen, mirror.unchanged(seen), now)
+        act = _recorded(seen, job_status.unchanged(seen), now)
         return act if isinstance(act, Act) else clean_up(seen)
     # Only the TrainJob of the recorded UID is opened, held or mirrored (rule 4).
     reference = at(seen.start, "status", "reference", "uid")
     if not reference or uid_of(seen.train_job.obj) != reference:
         return _lost(seen, now)
-    if mirror.has_ended(seen.train_job.obj):
+    if job_status.has_ended(seen.train_job.obj):
         return _ended(seen, now)
     return _going_on(seen, now)
 
@@ -49,20 +49,20 @@ def follow(seen: Seen, now: float) -> Act | Settled:
 def _lost(seen: Seen, now: float) -> Act | Settled:
     if error := seen.failure(ReadTrainJob):
         return Settled(again=True, retry_after=error.retry_after)
-    return _recorded(seen, mirror.lost(seen), now) if seen.train_job.live else ReadTrainJob()
+    return _recorded(seen, job_status.lost(seen), now) if seen.train_job.live else ReadTrainJob()
 
 
 def _ended(seen: Seen, now: float) -> Act | Settled:
     if condition(seen.train_job.obj, "Failed").get("status") != "True":
-        return _recorded(seen, mirror.succeeded(seen), now)
+        return _recorded(seen, job_status.succeeded(seen), now)
     if seen.pods is None and not seen.failure(ReadPods):
         return ReadPods()
-    return _recorded(seen, mirror.failed(seen), now)
+    return _recorded(seen, job_status.failed(seen), now)
 
 
 def _going_on(seen: Seen, now: float) -> Act | Settled:
     if is_kueues(seen):
-        return _recorded(seen, mirror.managed_by_kueue(seen), now)
+        return _recorded(seen, job_status.managed_by_kueue(seen), now)
     change = next_change(seen)
     if not is_open(seen):
         problem = check_copy(seen, opening=wants_open(seen))
@@ -70,7 +70,7 @@ def _going_on(seen: Seen, now: float) -> Act | Settled:
             return problem
         if problem:
             unread = seen.failure(ReadCopy) or seen.failure(ReadRuntime)
-            settled = _recorded(seen, mirror.copy_altered(seen, problem, unread=unread is not None), now)
+            settled = _recorded(seen, job_status.copy_altered(seen, problem, unread=unread is not None), now)
             if isinstance(settled, Act) or unread is None:
                 return settled
             return Settled(again=True, retry_after=unread.retry_after)
@@ -79,27 +79,27 @@ def _going_on(seen: Seen, now: float) -> Act | Settled:
 
 def _move(seen: Seen, change: Act, now: float) -> Act | Settled:
     if must_be_recorded(seen):
-        return _recorded(seen, mirror.holding(), now)
+        return _recorded(seen, job_status.holding(), now)
     error = seen.failure(type(change))
     if error is None and not was_undone(seen):
         return change
     problem = str(error) if error else "the gate was moved, and something moved it back at once"
-    settled = _recorded(seen, mirror.gate_stuck(seen, problem), now)
+    settled = _recorded(seen, job_status.gate_stuck(seen, problem), now)
     again = Settled(again=True, retry_after=error.retry_after if error else None)
     return settled if isinstance(settled, Act) else again
 
 
 def _mirror(seen: Seen, now: float) -> Act | Settled:
-    quiet_for = mirror.quiet_for(seen, now)
+    quiet_for = job_status.quiet_for(seen, now)
     if quiet_for is None:
-        return _recorded(seen, mirror.going_on(seen), now)
-    if quiet_for < mirror.QUIET_LIMIT:
-        settled = _recorded(seen, mirror.going_on(seen), now)
-        return settled if isinstance(settled, Act) else Settled(wake_after=mirror.QUIET_LIMIT - quiet_for)
+        return _recorded(seen, job_status.going_on(seen), now)
+    if quiet_for < job_status.QUIET_LIMIT:
+        settled = _recorded(seen, job_status.going_on(seen), now)
+        return settled if isinstance(settled, Act) else Settled(wake_after=job_status.QUIET_LIMIT - quiet_for)
     error = seen.failure(ReadWarnings)
     if seen.warnings is None and not error:
         return ReadWarnings()
-    settled = _recorded(seen, mirror.going_on(seen), now)
+    settled = _recorded(seen, job_status.going_on(seen), now)
     return settled if isinstance(settled, Act) or not error else Settled(again=True, retry_after=error.retry_after)
 
 

@@ -1,12 +1,12 @@
 """After a final refusal: stop what was created, and keep the cluster clean of what turns up late (rules 2, 3, 5)."""
 
-from dispatch_operator.acts import Act, DeleteCopy, DeleteTrainJob, ReadCopy, ReadTrainJob, Record, Settled
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.ours import is_going, left_of_ours, made_for, owners, uid_of
-from dispatch_operator.seen import Seen, at
-from dispatch_operator.status import of_verdict, refusal_of
-from dispatch_operator.verdicts import Refusal
+from dispatch_operator.reconcile.actions import Act, DeleteCopy, DeleteTrainJob, ReadCopy, ReadTrainJob, Record, Settled
+from dispatch_operator.reconcile.observation import Seen, at
+from dispatch_operator.reconcile.ownership import is_going, left_of_ours, made_for, owners, uid_of
+from dispatch_operator.reconcile.status import of_verdict, refusal_of
+from dispatch_operator.reconcile.step_result import Refusal
 
 
 def stop(seen: Seen, now: float) -> Act | Settled:

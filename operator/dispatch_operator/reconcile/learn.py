@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from dispatch_operator.acts import (
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.reconcile.actions import (
     Act,
     AdoptCopy,
     AwaitWorkload,
@@ -29,9 +30,8 @@ from dispatch_operator.acts import (
     SetGates,
     SetSuspend,
 )
-from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.sane import sane
-from dispatch_operator.seen import Object, Seen, Sight, Source
+from dispatch_operator.reconcile.observation import Object, Seen, Sight, Source
+from dispatch_operator.reconcile.sanitized import sane
 
 UNKNOWN = Sight()
 Answer = Object | tuple[Object, ...] | None

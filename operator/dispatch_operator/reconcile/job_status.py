@@ -6,13 +6,13 @@ from typing import Any
 
 from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
-from dispatch_operator.conditions import FALSE, TRUE, UNKNOWN, Wanted
-from dispatch_operator.ours import in_kueue_mode, phase_of
-from dispatch_operator.outcome import cause_of_failure
+from dispatch_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Wanted
+from dispatch_operator.reconcile.failure_cause import cause_of_failure
 from dispatch_operator.reconcile.gates import kueue_queue
 from dispatch_operator.reconcile.gates.gate import closed_phase, is_open, wants_open
-from dispatch_operator.seen import Object, Seen, at, condition
-from dispatch_operator.status import compose, started_steps
+from dispatch_operator.reconcile.observation import Object, Seen, at, condition
+from dispatch_operator.reconcile.ownership import in_kueue_mode, phase_of
+from dispatch_operator.reconcile.status import compose, started_steps
 
 QUIET_LIMIT = 30.0
 """Seconds after which an open gate without a pod is explained by the TrainJob's newest warning."""

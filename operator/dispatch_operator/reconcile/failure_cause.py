@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator.seen import at
+from dispatch_operator.reconcile.observation import at
 
 Object = Mapping[str, Any]
 

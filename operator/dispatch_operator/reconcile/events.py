@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.conditions import FALSE, TRUE
-from dispatch_operator.ours import phase_of
-from dispatch_operator.seen import Object, at, condition
+from dispatch_operator.reconcile.conditions import FALSE, TRUE
+from dispatch_operator.reconcile.observation import Object, at, condition
+from dispatch_operator.reconcile.ownership import phase_of
 
 _BAD = (Phase.REFUSED, Phase.STOPPING, Phase.FAILED, Phase.LOST, Phase.IN_FLIGHT)
 

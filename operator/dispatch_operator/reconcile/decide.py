@@ -5,18 +5,18 @@ nothing else is. A verdict becomes a `Record` of the status first, and is acted 
 (contract section 4, rule 3).
 """
 
-from dispatch_operator import mirror
-from dispatch_operator.acts import Act, Record, Settled
-from dispatch_operator.after_refusal import clean_up, stop
-from dispatch_operator.after_start import follow
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
-from dispatch_operator.ours import has_started, is_going, left_of_ours, made_for, phase_of
+from dispatch_operator.reconcile import job_status
+from dispatch_operator.reconcile.actions import Act, Record, Settled
 from dispatch_operator.reconcile.backend.unproven import doubt
+from dispatch_operator.reconcile.observation import Object, Seen, at
+from dispatch_operator.reconcile.ownership import has_started, is_going, left_of_ours, made_for, phase_of
+from dispatch_operator.reconcile.started import follow
+from dispatch_operator.reconcile.status import of_verdict, refusal_of
+from dispatch_operator.reconcile.step_result import Refusal, Verdict
 from dispatch_operator.reconcile.steps.order import FROM_THE_BEGINNING, WITH_TRAIN_JOB
+from dispatch_operator.reconcile.teardown import clean_up, stop
 from dispatch_operator.render import start_frame
-from dispatch_operator.seen import Object, Seen, at
-from dispatch_operator.status import of_verdict, refusal_of
-from dispatch_operator.verdicts import Refusal, Verdict
 
 _EARLY = (Condition.REQUEST_VALID,)
 
@@ -56,7 +56,7 @@ def _start(seen: Seen, now: float) -> Act | Settled:
             case verdict:
                 return _conclude(seen, verdict, now)
     # Started is recorded before the gate is touched (rule 3).
-    return Record(mirror.going_on(seen).status(seen, now))
+    return Record(job_status.going_on(seen).status(seen, now))
 
 
 def _conclude(seen: Seen, verdict: Verdict, now: float) -> Act | Settled:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from dispatch_operator.acts import ReadOther
 from dispatch_operator.api.enums import Condition, Phase
 from dispatch_operator.api.group import (
     ANNOTATION_GATED_BY,
@@ -18,7 +17,8 @@ from dispatch_operator.api.group import (
 )
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.names import object_name
-from dispatch_operator.seen import Seen, at, condition
+from dispatch_operator.reconcile.actions import ReadOther
+from dispatch_operator.reconcile.observation import Seen, at, condition
 
 Object = Mapping[str, Any]
 

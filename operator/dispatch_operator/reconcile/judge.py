@@ -1,10 +1,10 @@
 """The verdict on a TrainJob found under our name (contract section 4, "Ours")."""
 
-from dispatch_operator.acts import Act, ReadOther, ReadTrainJob
 from dispatch_operator.api.enums import Condition, ErrorClass
-from dispatch_operator.ours import Claim, claim_on_train_job, is_going
-from dispatch_operator.seen import Seen, at
-from dispatch_operator.verdicts import Refusal, Verdict, Waiting, transient
+from dispatch_operator.reconcile.actions import Act, ReadOther, ReadTrainJob
+from dispatch_operator.reconcile.observation import Seen, at
+from dispatch_operator.reconcile.ownership import Claim, claim_on_train_job, is_going
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 
 
 def judge_train_job(seen: Seen, step: Condition, *, never_final: bool = False) -> Act | Verdict | None:

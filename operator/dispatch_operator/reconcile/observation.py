@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from dispatch_operator.acts import Act
 from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.reconcile.actions import Act
 
 Object = Mapping[str, Any]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from dispatch_operator.api.group import ANNOTATION_SOURCE
-from dispatch_operator.conditions import FALSE, TRUE, UNKNOWN, Wanted, conditions
-from dispatch_operator.ours import in_kueue_mode, made_for, uid_of
-from dispatch_operator.seen import Seen, at, condition
-from dispatch_operator.verdicts import Refusal, Verdict, Waiting
+from dispatch_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Wanted, conditions
+from dispatch_operator.reconcile.observation import Seen, at, condition
+from dispatch_operator.reconcile.ownership import in_kueue_mode, made_for, uid_of
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 
 Status = dict[str, Any]
 
