@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import click
 import kopf
 
-from dispatch_operator.handlers import register, required_watches, settings
+from dispatch_operator.controllers.frame import register, required_watches, settings
 from dispatch_operator.kube.client import Cluster, NoClusterError, connected
 from dispatch_operator.kube.health import Health, answering
 from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.admission_check import AdmissionChecks
+from dispatch_operator.controllers.admission_check import AdmissionChecks
 from dispatch_operator.kube.store import Cache, Key
 from support.builders import NAME, NAMESPACE, make_start
 from support.fake_api import FakeApi, always, refusal

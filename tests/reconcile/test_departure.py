@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.departure import Departures, stand_in
+from dispatch_operator.controllers.foreground_deletion import Departures, stand_in
 from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.render import read_backend, render_train_job, terms_of
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start

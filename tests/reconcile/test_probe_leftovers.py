@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.collect import Collector
-from dispatch_operator.departure import Departures
+from dispatch_operator.controllers.foreground_deletion import Departures
+from dispatch_operator.controllers.leftovers import Tidier
+from dispatch_operator.controllers.orphaned_copies import Collector
 from dispatch_operator.kube.store import Key
-from dispatch_operator.tidy import Tidier
 from support.backends import FakeBackends, left, make_api, unproven
 from support.builders import NAMESPACE
 from support.fake_api import FakeApi, always, nth, refusal, unanswered

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dispatch_operator.preflight.served import MOST_FOUND, Served
+from dispatch_operator.preflight.discovery import MOST_FOUND, Served
 from support.fake_api import FakeApi
 from support.openapi import served
 

@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+from dispatch_operator.controllers.backend import Backends
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.preflight import Backends
 from dispatch_operator.reconcile.actions import Settled
 from support.builders import NAMESPACE, make_backend, make_runtime
 from support.fake_api import FakeApi

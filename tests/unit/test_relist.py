@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from dispatch_operator.controllers.missed_deletions import Missed, Relists
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.relist import Missed, Relists
 from support.builders import NAMESPACE, make_start
 from support.fake_api import FakeApi, always, unanswered
 

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from dispatch_operator.controllers.work_queue import WorkQueue, backoff
 from dispatch_operator.reconcile.actions import Settled
-from dispatch_operator.work_queue import WorkQueue, backoff
 
 pytestmark = pytest.mark.looptime
 

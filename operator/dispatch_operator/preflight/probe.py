@@ -12,9 +12,9 @@ from dispatch_operator.api.models import Backend, read_backend
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache
-from dispatch_operator.preflight.sweep import sweep
+from dispatch_operator.preflight.clean_up import sweep
+from dispatch_operator.preflight.probe_start import begin, gate_of, is_verdict, next_step, with_condition
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
-from dispatch_operator.preflight.virtual import begin, gate_of, is_verdict, next_step, with_condition
 from dispatch_operator.reconcile.actions import Act, FindWorkload, ReadCopy, ReadPods, ReadTrainJob
 from dispatch_operator.reconcile.backend.status import Found
 from dispatch_operator.reconcile.learn import learn

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator.admission_check import AdmissionChecks
-from dispatch_operator.collect import Collector
-from dispatch_operator.departure import Departures
+from dispatch_operator.controllers.admission_check import AdmissionChecks
+from dispatch_operator.controllers.foreground_deletion import Departures
+from dispatch_operator.controllers.leftovers import Tidier
+from dispatch_operator.controllers.orphaned_copies import Collector
+from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.reconcile.observation import at
 from dispatch_operator.reconcile.reconciler import Looker
-from dispatch_operator.tidy import Tidier
-from dispatch_operator.work_queue import WorkQueue
 from support.faults.world import World
 
 Object = dict[str, Any]

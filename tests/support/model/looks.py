@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 from unittest import mock
 
-from dispatch_operator import collect
 from dispatch_operator.api.models import backend, reading
-from dispatch_operator.collect import Collector
+from dispatch_operator.controllers import orphaned_copies
+from dispatch_operator.controllers.orphaned_copies import Collector
 from dispatch_operator.kube.store import Key
 from dispatch_operator.reconcile import reconciler
 from dispatch_operator.reconcile.decide import decide
@@ -156,7 +156,7 @@ def quickly() -> Iterator[None]:
     with (
         mock.patch.object(asyncio, "sleep", at_once),
         mock.patch.object(reconciler.logger, "disabled", new=True),
-        mock.patch.object(collect.logger, "disabled", new=True),
+        mock.patch.object(orphaned_copies.logger, "disabled", new=True),
         mock.patch.object(reading, "parse", parse),
         mock.patch.object(backend, "parse", parse),
         mock.patch("dispatch_operator.kube.store.sane", clean),

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from dispatch_operator import collect
 from dispatch_operator.api.enums import ErrorClass, Phase
 from dispatch_operator.api.group import START_GATE
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.controllers import orphaned_copies
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Key
 from dispatch_operator.reconcile import decide, job_status, judge, started
@@ -123,7 +123,9 @@ def _doubt_at_once(seen: Seen, verdict: Any, now: float) -> Act | Settled:
 
 async def _collect_by_the_cache(self: Any, key: Key) -> Settled:
     copy = self.cache.get(Kind.TRAINING_RUNTIME, *key)
-    if collect.is_ownerless(copy) and collect.is_left(copy, self.cache.get(*collect._made_for(key.namespace, copy))):  # noqa: SLF001
+    if orphaned_copies.is_ownerless(copy) and orphaned_copies.is_left(
+        copy, self.cache.get(*orphaned_copies._made_for(key.namespace, copy))
+    ):
         version = copy["metadata"]["resourceVersion"]
         with suppress(ApiError):
             await self.cluster.delete(
@@ -171,7 +173,7 @@ MUTANTS = (
         "the collector trusts its cache",
         "a collector that hears nothing",
         "of a living Start was changed",
-        _instead(collect.Collector, "look", _collect_by_the_cache),
+        _instead(orphaned_copies.Collector, "look", _collect_by_the_cache),
     ),
     Mutant(
         "1",
@@ -318,6 +320,6 @@ MUTANTS = (
         "every copy without an owner is collected",
         "the DispatchStart is created again",
         "of a living Start was changed",
-        _instead(collect, "is_left", lambda *_: True),
+        _instead(orphaned_copies, "is_left", lambda *_: True),
     ),
 )

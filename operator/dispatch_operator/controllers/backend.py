@@ -13,12 +13,13 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend, InvalidObject, read_backend
 from dispatch_operator.checks.backend import gates_of
 from dispatch_operator.checks.required_fields import NEEDED, needed_apis
+from dispatch_operator.controllers.work_queue import LAST_BACKOFF, backoff
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.preflight.clean_up import sweep
+from dispatch_operator.preflight.discovery import Served
 from dispatch_operator.preflight.probe import NOT_PROBED, ChangedError, DisturbedError, Probe, Result, UndecidedError
-from dispatch_operator.preflight.served import Served
-from dispatch_operator.preflight.sweep import sweep
 from dispatch_operator.reconcile.actions import Settled
 from dispatch_operator.reconcile.backend import status as backend_status
 from dispatch_operator.reconcile.backend.proof import (
@@ -36,7 +37,6 @@ from dispatch_operator.reconcile.observation import Object, at
 from dispatch_operator.reconcile.ownership import is_going, uid_of
 from dispatch_operator.reconcile.reconciler import Announce, status_patch
 from dispatch_operator.reconcile.steps.admit import DEFAULT_CALL_BOUND
-from dispatch_operator.work_queue import LAST_BACKOFF, backoff
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, cast
 
 import kopf
 
-from dispatch_operator.admission_check import AdmissionChecks
 from dispatch_operator.api.group import (
     GROUP,
     KUEUE_GROUP,
@@ -23,17 +22,18 @@ from dispatch_operator.api.group import (
 )
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.quoting import escaped
-from dispatch_operator.collect import Collector
-from dispatch_operator.departure import Departures
+from dispatch_operator.controllers.admission_check import AdmissionChecks
+from dispatch_operator.controllers.backend import Backends
+from dispatch_operator.controllers.foreground_deletion import Departures
+from dispatch_operator.controllers.leftovers import Tidier
+from dispatch_operator.controllers.missed_deletions import Missed, Relists
+from dispatch_operator.controllers.orphaned_copies import Collector
+from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.preflight import Backends
 from dispatch_operator.reconcile.events import announcements
 from dispatch_operator.reconcile.observation import Object
 from dispatch_operator.reconcile.reconciler import Looker
-from dispatch_operator.relist import Missed, Relists
-from dispatch_operator.tidy import Tidier
-from dispatch_operator.work_queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from dispatch_operator.collect import Collector
-from dispatch_operator.departure import Departures
+from dispatch_operator.controllers.foreground_deletion import Departures
+from dispatch_operator.controllers.orphaned_copies import Collector
 from dispatch_operator.kube.store import Key
 from dispatch_operator.reconcile.actions import Settled
 
