@@ -27,7 +27,7 @@ def unknown(user):
     raise KeyError(user)
 
 pwd.getpwuid = unknown
-from dispatch_operator.main import main
+from dispatch_operator.cli.main import main
 main()
 """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from support.waiting import until
 
 STOP_SECONDS = 20
-PROGRAM = ("-m", "dispatch_operator.main")
+PROGRAM = ("-m", "dispatch_operator.cli.main")
 
 
 class Service:

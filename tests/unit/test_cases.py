@@ -8,7 +8,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from dispatch_operator.main import main
+from dispatch_operator.cli.main import main
 from dispatch_operator.render.prologue import prologue
 
 CASES = Path(__file__).parents[1] / "data" / "cases"

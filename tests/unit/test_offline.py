@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from dispatch_operator.api.crds import crds
-from dispatch_operator.main import main
+from dispatch_operator.cli.main import main
 from support.builders import make_backend, make_runtime, make_start
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "render.yaml"

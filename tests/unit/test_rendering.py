@@ -161,6 +161,7 @@ def test_the_source_leaves_out_what_a_file_lacks(metadata: dict[str, Any], sourc
         ({"trainer.kubeflow.org/framework": "deepspeed"}, {"torch": {}}, "deepspeed"),
         ({}, {"numNodes": 1, "torch": {}}, "torch"),
         ({}, {"jax": {}, "numNodes": 1}, "jax"),
+        ({}, {"mpi": None, "torch": {}}, "torch"),
         ({}, {"numNodes": 1}, "plain"),
         (None, None, "plain"),
     ],

@@ -28,7 +28,8 @@ def runtime_copy(identity: Identity, runtime: Mapping[str, Any]) -> dict[str, An
 def framework(runtime: Mapping[str, Any]) -> str:
     """Return a runtime's framework as the Kubeflow SDK reads it: its own label, or else its policy's name."""
     stated = (runtime["metadata"].get("labels") or {}).get(LABEL_FRAMEWORK)
-    policies = [name for name in runtime["spec"].get("mlPolicy") or {} if name != "numNodes"]
+    stated_policy = runtime["spec"].get("mlPolicy") or {}
+    policies = [name for name, value in stated_policy.items() if name != "numNodes" and value is not None]
     return str(stated or next(iter(policies), PLAIN))
 
 

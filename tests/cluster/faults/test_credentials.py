@@ -19,7 +19,7 @@ from kubernetes_asyncio.config import incluster_config as it
 
 it.SERVICE_TOKEN_FILENAME, it.SERVICE_CERT_FILENAME = {token!r}, {authority!r}
 it.TOKEN_REFRESH_PERIOD = datetime.timedelta(seconds=1)
-from dispatch_operator.main import main
+from dispatch_operator.cli.main import main
 main()
 """
 

@@ -67,9 +67,7 @@ class Looks:
 
     def go_on(self, look: Look, answer: Answer, now: int) -> Look | None:
         """Return a look after its request was answered, or None when that ended it."""
-        return self._look(
-            reconciler.subject, reconciler.view, reconciler.began, (*reconciler.steps, Step(self._number(answer), now))
-        )
+        return self._look(look.subject, look.view, look.began, (*look.steps, Step(self._number(answer), now)))
 
     def _number(self, answer: Answer) -> int:
         # Answers are values of interned objects, or of a few errors, and stay the same object for the same answer.

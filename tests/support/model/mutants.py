@@ -124,7 +124,8 @@ def _doubt_at_once(seen: Seen, verdict: Any, now: float) -> Act | Settled:
 async def _collect_by_the_cache(self: Any, key: Key) -> Settled:
     copy = self.cache.get(Kind.TRAINING_RUNTIME, *key)
     if orphaned_copies.is_ownerless(copy) and orphaned_copies.is_left(
-        copy, self.cache.get(*orphaned_copies._made_for(key.namespace, copy))
+        copy,
+        self.cache.get(*orphaned_copies._made_for(key.namespace, copy)),  # noqa: SLF001
     ):
         version = copy["metadata"]["resourceVersion"]
         with suppress(ApiError):

@@ -2,8 +2,8 @@
 
 import click
 
-from dispatch_operator.offline import check_runtime_command, crds_command, render_command
-from dispatch_operator.run import run_command
+from dispatch_operator.cli.offline import check_runtime_command, crds_command, render_command
+from dispatch_operator.cli.run import run_command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
