@@ -131,9 +131,9 @@ def test_a_job_is_gated_opened_admitted_held_and_released(job: Job) -> None:
 
     # A Workload that somebody deletes comes back as another one: active, its check Pending.
     job.kubectl("delete", "workload", back["metadata"]["name"], "--wait=false")
-    again = until("another Workload", lambda: _another(job, back))
-    assert again["metadata"]["name"] == back["metadata"]["name"]
-    assert again["spec"]["active"] is True
+    revived = until("another Workload", lambda: _another(job, back))
+    assert revived["metadata"]["name"] == back["metadata"]["name"]
+    assert revived["spec"]["active"] is True
     until("its check is listed", lambda: checks_of(job.workload()) == {CHECK: "Pending"})
     assert evictions_of(job.workload()) == {}
     until("the TrainJob is suspended", job.suspended)

@@ -202,6 +202,6 @@ async def test_what_fails_is_tried_again_until_the_watch_tells_that_it_is_gone(
 ) -> None:
     checks = put(api, make_check(), make_workload(), make_job(), started("Open"))
     api.before = always("apply", WORKLOAD, refusal("apply", WORKLOAD, status, reason, "no"))
-    assert (await checks.look(KEY)).again
+    assert (await checks.look(KEY)).requeue
     checks.cache.drop(WORKLOAD, api.one(WORKLOAD))
-    assert not (await checks.look(KEY)).again
+    assert not (await checks.look(KEY)).requeue

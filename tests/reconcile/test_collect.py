@@ -108,14 +108,14 @@ async def test_what_only_the_cache_says_collects_nothing(api: FakeApi) -> None:
 async def test_a_copy_that_changed_since_it_was_read_is_kept(api: FakeApi) -> None:
     del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
     api.before = always("delete", COPY, refusal("delete", COPY, 409, "Conflict", "changed"))
-    assert (await tidier(api).look(KEY)).again
+    assert (await tidier(api).look(KEY)).requeue
     assert len(api.all(COPY)) == 1
 
 
 async def test_a_copy_that_can_not_be_read_is_tried_again(api: FakeApi) -> None:
     del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
     api.before = always("get", COPY, unanswered("get"))
-    assert (await tidier(api).look(KEY)).again
+    assert (await tidier(api).look(KEY)).requeue
 
 
 async def test_a_users_own_runtime_that_was_made_from_a_copy_is_kept(api: FakeApi) -> None:

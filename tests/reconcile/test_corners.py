@@ -68,14 +68,14 @@ async def test_a_backend_that_bypassed_its_crd_can_not_be_used(
 async def test_a_backend_that_can_not_be_read_is_no_verdict(api: FakeApi, operator: FakeOperator) -> None:
     api.edit(BACKEND, lambda held: held["spec"].update(state="Closed"))
     api.before = nth(1, "get", BACKEND, UNREADABLE)
-    assert (await operator.look()).again
+    assert (await operator.look()).requeue
     assert "later" in message(operator.start(), "RequestValid")
 
 
 async def test_a_problem_of_the_request_waits_for_a_live_backend(api: FakeApi, operator: FakeOperator) -> None:
     api.edit(BACKEND, lambda held: held["spec"].update(runtimes=[{"name": "another"}]))
     api.before = nth(1, "get", BACKEND, UNREADABLE)
-    assert (await operator.look()).again
+    assert (await operator.look()).requeue
     assert conditions(operator.start())["RequestValid"] == ("False", "ErrUnreachable")
 
 
@@ -196,7 +196,7 @@ async def test_whose_a_leftover_is_waits_for_a_live_read(api: FakeApi, operator:
     metadata: Object = {"ownerReferences": [owner]} if kind == JOB else {"annotations": other}
     api.put(sign(api, {"kind": COPY, "spec": make_runtime()["spec"]}, **metadata))
     api.before = nth(1, "get", kind, unanswered("get", kind))
-    assert (await operator.look()).again
+    assert (await operator.look()).requeue
     assert len(api.all(COPY)) == 1
 
 
@@ -207,7 +207,7 @@ async def test_an_unanswered_create_whose_outcome_can_not_be_read_stays_in_fligh
     lost = always("create", JOB, unanswered())
     api.before = lambda request: reads(request) or lost(request)
     for _ in range(2):
-        assert (await operator.look()).again
+        assert (await operator.look()).requeue
         assert operator.start()["status"]["phase"] == "InFlight"
     api.before = lambda _request: None
     operator.now += 60
@@ -225,7 +225,7 @@ async def test_an_unanswered_create_may_meet_anothers_train_job(api: FakeApi, op
 
 async def test_a_name_that_was_taken_and_is_free_again_is_tried_again(api: FakeApi, operator: FakeOperator) -> None:
     api.before = nth(1, "create", JOB, refusal("create", JOB, 409, "AlreadyExists", "exists"))
-    assert (await operator.look()).again
+    assert (await operator.look()).requeue
     assert (await operator.settle())["status"]["phase"] == "Gated"
 
 
@@ -242,7 +242,7 @@ async def test_a_stop_that_can_not_see_what_is_left_is_tried_until_known(
 ) -> None:
     await stopping(api, operator)
     api.before = always("get", kind, UNREADABLE)
-    assert (await operator.look()).again
+    assert (await operator.look()).requeue
     assert conditions(operator.start())["Started"] == ("False", "ErrOutcomeUnknown")
     api.before = lambda _request: None
     await operator.look()
@@ -253,8 +253,8 @@ async def test_a_stop_that_can_not_see_what_is_left_is_tried_until_known(
 async def test_a_train_job_that_takes_its_time_to_go_is_waited_for(api: FakeApi, operator: FakeOperator) -> None:
     await stopping(api, operator)
     api.edit(JOB, lambda job: job["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
-    settled = await operator.look()
-    assert settled.wake_after
+    result = await operator.look()
+    assert result.requeue_after
     assert operator.start()["status"]["phase"] == "Stopping"
 
 
@@ -289,7 +289,7 @@ async def test_what_turns_up_late_and_can_not_be_read_is_looked_at_again(
     await operator.settle()
     api.put(sign(api, {"kind": kind, "spec": {}}))
     api.before = nth(1, "get", kind, UNREADABLE)
-    assert (await operator.look()).again
+    assert (await operator.look()).requeue
     await operator.settle()
     assert api.all(kind) == []
 
@@ -302,7 +302,7 @@ async def test_what_turns_up_late_and_can_not_be_deleted_is_tried_again(
     await operator.settle()
     api.put(sign(api, {"kind": kind, "spec": {}}))
     api.before = nth(1, "delete", kind, unanswered("delete", kind))
-    assert (await operator.look()).again
+    assert (await operator.look()).requeue
     await operator.settle()
     assert api.all(kind) == []
 

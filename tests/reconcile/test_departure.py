@@ -62,7 +62,7 @@ async def test_a_train_job_that_does_not_need_one_is_left_alone(api: FakeApi, wh
 async def test_one_whose_copy_is_still_there_waits(api: FakeApi) -> None:
     api.put(leaving())
     api.put({"kind": "TrainingRuntime", "metadata": {"name": NAME, "namespace": NAMESPACE}})
-    assert not (await departures(api).look(KEY)).again
+    assert not (await departures(api).look(KEY)).requeue
     assert api.writes() == []
 
 
@@ -70,7 +70,7 @@ async def test_one_that_is_gone_after_all_gets_nothing(api: FakeApi) -> None:
     api.put(leaving())
     departing = departures(api)
     api.objects.clear()
-    assert not (await departing.look(KEY)).again
+    assert not (await departing.look(KEY)).requeue
     assert api.all("TrainingRuntime") == []
 
 
@@ -78,7 +78,7 @@ async def test_one_that_is_gone_after_all_gets_nothing(api: FakeApi) -> None:
 async def test_what_fails_is_tried_again(api: FakeApi, reason: str, want: bool) -> None:
     api.put(leaving())
     api.before = always("create", "TrainingRuntime", refusal("create", "TrainingRuntime", 409, reason, "no"))
-    assert (await departures(api).look(KEY)).again is want
+    assert (await departures(api).look(KEY)).requeue is want
 
 
 def test_a_job_with_processes_keeps_its_torch_policy() -> None:

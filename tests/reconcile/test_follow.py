@@ -136,9 +136,9 @@ async def test_a_gate_that_a_human_opened_is_closed_again(api: FakeApi, operator
 async def test_a_gate_that_can_not_be_moved_is_tried_again(api: FakeApi, operator: FakeOperator, error: Any) -> None:
     set_gate(api, "Open")
     api.before = nth(1, "patch", JOB, error)
-    settled = await operator.look()
+    result = await operator.look()
     start = operator.start()
-    assert settled.again
+    assert result.requeue
     assert (start["status"]["phase"], conditions(start)["Reconciling"]) == ("Gated", ("True", "Opening"))
     assert (await operator.settle())["status"]["phase"] == "Queued"
     assert "Reconciling" not in conditions(operator.start())
@@ -192,8 +192,8 @@ async def test_a_copy_that_can_not_be_checked_is_not_opened_and_tried_again(
     api.edit(COPY, lambda copy: copy["spec"].update(mlPolicy={}))
     set_gate(api, "Open")
     api.before = always("get", kind, refusal("get", kind, 503, "ServiceUnavailable", "later"))
-    settled = await operator.look()
-    assert settled.again
+    result = await operator.look()
+    assert result.requeue
     start = operator.start()
     assert conditions(start)["RuntimeCopied"] == ("True", "Copied")
     assert conditions(start)["Ready"] == ("False", "ErrUnreachable")
@@ -322,7 +322,7 @@ async def test_a_train_job_that_can_not_be_read_is_not_lost(api: FakeApi, operat
     operator.watch()
     operator.cache.drop(JOB, api.one(JOB))
     api.before = always("get", JOB, unanswered("get"))
-    assert (await operator.look(stale=True)).again
+    assert (await operator.look(stale=True)).requeue
     assert api.writes() == []
 
 
@@ -353,8 +353,8 @@ async def test_an_open_gate_without_a_pod_is_explained_by_the_newest_warning_aft
             },
         )
     operator.now = 1_767_225_610.0
-    settled = await operator.look()
-    assert settled.wake_after == pytest.approx(20)
+    result = await operator.look()
+    assert result.requeue_after == pytest.approx(20)
     assert "warning" not in message(operator.start(), "Succeeded")
     operator.now += 20
     start = await operator.settle()

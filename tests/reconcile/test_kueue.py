@@ -127,14 +127,14 @@ async def test_what_is_missing_is_waited_for_and_then_refused(
     api: KueueApi, operator: FakeOperator, what: str, makes: dict[str, Any] | None, want: str
 ) -> None:
     api.makes = makes
-    settled = await operator.look()
+    result = await operator.look()
     start = operator.start()
     assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == (
         "Starting",
         ("Unknown", "WaitingForWorkload"),
     ), what
     assert want in message(start, "WorkloadGated")
-    assert settled.wake_after == pytest.approx(11)
+    assert result.requeue_after == pytest.approx(11)
     operator.now += 12
     await operator.look()
     start = operator.start()
@@ -249,8 +249,8 @@ async def test_a_workload_that_can_not_be_read_stops_nothing(api: KueueApi, oper
         await operator.look()
         operator.now += 12
     api.before = nth(1, verb, WORKLOAD, unanswered(verb))
-    settled = await operator.look()
-    assert settled.again
+    result = await operator.look()
+    assert result.requeue
     assert operator.start()["status"]["phase"] == "Starting"
     assert len(api.all(JOB)) == 1
 
@@ -423,8 +423,8 @@ async def test_what_undoes_the_gate_is_met_with_patience(api: KueueApi, operator
 
     api.patch = undone  # type: ignore[method-assign]
     set_gate(api, "Open" if kind == JOB else "Held")
-    settled = await operator.look()
-    assert settled.again
+    result = await operator.look()
+    assert result.requeue
     assert "moved it back at once" in message(operator.start(), "Reconciling")
 
 
@@ -432,10 +432,10 @@ async def test_a_failing_hold_is_tried_again(api: KueueApi, operator: FakeOperat
     await opened(api, operator)
     set_gate(api, "Held")
     api.before = always("patch", WORKLOAD, refusal("patch", WORKLOAD, 429, "TooManyRequests", "later"))
-    assert (await operator.look()).again
+    assert (await operator.look()).requeue
     assert conditions(operator.start())["Reconciling"] == ("True", "Closing")
     api.before = always("patch", WORKLOAD, refusal("patch", WORKLOAD, 409, "Conflict", "uid"))
-    assert (await operator.look()).again
+    assert (await operator.look()).requeue
     api.before = lambda _request: None
     await operator.settle()
     assert api.one(WORKLOAD)["spec"]["active"] is False

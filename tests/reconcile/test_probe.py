@@ -34,7 +34,7 @@ def message(status: Object, kind: str) -> str:
 
 async def test_a_new_backend_is_proven_and_nothing_is_left(api: FakeApi) -> None:
     operator = FakeBackends(api)
-    settled = await operator.look()
+    result = await operator.look()
     status = operator.status()
     assert [gate["name"] for gate in status["gates"]] == list(ALL)
     assert all(gate["proven"] and gate["lastProbeTime"] == "2026-01-01T00:00:03Z" for gate in status["gates"])
@@ -55,8 +55,8 @@ async def test_a_new_backend_is_proven_and_nothing_is_left(api: FakeApi) -> None
         TRAINER,
     ]
     assert left(api) == []
-    assert not settled.again
-    assert settled.wake_after == pytest.approx(60)
+    assert not result.requeue
+    assert result.requeue_after == pytest.approx(60)
 
 
 async def test_the_probe_is_a_start_that_can_run_nowhere(api: FakeApi) -> None:
@@ -325,7 +325,7 @@ async def test_what_fails_leaves_its_gate_unproven_with_the_reason(
 ) -> None:
     break_it(api)
     operator = FakeBackends(api)
-    settled = await operator.look()
+    result = await operator.look()
     found = unproven(operator.status())
     assert found.keys() == want.keys(), what
     for gate, texts in want.items():
@@ -334,8 +334,8 @@ async def test_what_fails_leaves_its_gate_unproven_with_the_reason(
     assert all(f"{gate} is not proven" in message(operator.status(), "Ready") for gate in want)
     assert operator.status()["proof"]
     assert left(api) == [], what
-    assert settled.wake_after is not None
-    assert 1.0 <= settled.wake_after <= 60.0
+    assert result.requeue_after is not None
+    assert 1.0 <= result.requeue_after <= 60.0
 
 
 async def test_a_plain_backend_needs_no_kueue(api: FakeApi) -> None:
@@ -358,15 +358,15 @@ async def test_a_probe_that_failed_is_tried_again_with_backoff_whatever_wakes_it
     waits = []
     for _ in range(8):
         api.requests.clear()
-        settled = await operator.look()
-        assert settled.wake_after
-        waits.append(settled.wake_after)
+        result = await operator.look()
+        assert result.requeue_after
+        waits.append(result.requeue_after)
         # Its own writes wake it too.
         api.requests.clear()
-        assert (await operator.look()).wake_after == pytest.approx(settled.wake_after)
+        assert (await operator.look()).requeue_after == pytest.approx(result.requeue_after)
         assert api.requests == []
         # A little more, because times of this size are rounded to a fraction of a microsecond.
-        operator.ahead += settled.wake_after + 0.001
+        operator.ahead += result.requeue_after + 0.001
     assert waits[0] == 1.0
     assert 30 <= waits[-1] <= 60
 
@@ -385,7 +385,7 @@ async def test_a_restart_after_a_failed_probe_makes_none_for_a_minute(api: FakeA
     await FakeBackends(api).look()
     api.requests.clear()
     restarted = FakeBackends(api)
-    assert (await restarted.look()).wake_after == pytest.approx(60)
+    assert (await restarted.look()).requeue_after == pytest.approx(60)
     assert api.writes() == []
     restarted.ahead = 61
     await restarted.look()
@@ -423,7 +423,7 @@ async def test_what_goes_unanswered_is_no_verdict_and_the_old_one_stands(
         # The schemas are remembered; anything about them changes, so that they are read again.
         api.documents[TRAINER]["info"] = {"version": "another"}
     setattr(api, where, fault())
-    settled = await operator.look()
+    result = await operator.look()
     status = operator.status()
     if where == "after" and ("create" in what or what == "the owner"):
         # It was carried out, and found by a live read.
@@ -434,8 +434,8 @@ async def test_what_goes_unanswered_is_no_verdict_and_the_old_one_stands(
     if not (known and "served" in what):
         assert conditions(status)["Reconciling"] == ("True", "Probing")
         assert "came to no verdict" in message(status, "Reconciling")
-    assert settled.again or settled.wake_after
-    operator.ahead += (settled.wake_after or 0) + 0.001
+    assert result.requeue or result.requeue_after
+    operator.ahead += (result.requeue_after or 0) + 0.001
     await operator.look()
     assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
     assert left(api) == []
@@ -470,9 +470,9 @@ async def test_a_result_is_only_written_for_the_generation_that_was_probed(api: 
         return None
 
     api.before = fault
-    settled = await operator.look()
+    result = await operator.look()
     assert "gates" not in operator.status()
-    assert settled.wake_after == 1.0
+    assert result.requeue_after == 1.0
     await operator.look()
     assert operator.status()["proof"]["backendGeneration"] == 2
 

@@ -76,17 +76,17 @@ async def test_a_create_that_lands_late_is_deleted_once_no_run_can_be_busy_with_
         raise unanswered()
 
     api.create = lost  # type: ignore[method-assign]
-    settled = await operator.look()
-    operator.ahead = settled.wake_after or 0
+    result = await operator.look()
+    operator.ahead = result.requeue_after or 0
     await operator.look()
     assert unproven(operator.status()) == {}
     late = {**bodies[0], "metadata": {**bodies[0]["metadata"], "creationTimestamp": "2026-01-01T00:00:10Z"}}
     api.put(late)
     # Perhaps another operator's run is busy with it.
     operator.ahead = 11
-    settled = await operator.look()
-    assert settled.wake_after is not None
-    assert settled.wake_after < 13
+    result = await operator.look()
+    assert result.requeue_after is not None
+    assert result.requeue_after < 13
     assert left(api) != []
     operator.ahead = 30
     await operator.look()
@@ -99,10 +99,10 @@ async def test_a_second_operator_comes_between_and_both_agree_in_the_end(api: Fa
     looking = asyncio.create_task(first.look())
     await asyncio.sleep(1)
     assert left(api)
-    settled, _ = await asyncio.gather(looking, second.look())
+    result, _ = await asyncio.gather(looking, second.look())
     # The second has swept away what the first was busy with, and that is no verdict on the backend.
     assert unproven(first.status()) == {}
-    assert settled.wake_after
+    assert result.requeue_after
     await first.look()
     await second.look()
     assert unproven(first.status()) == {}
@@ -184,7 +184,7 @@ async def test_one_that_the_crd_would_refuse_is_left_alone(api: FakeApi) -> None
 async def test_a_status_that_can_not_be_written_is_tried_again(api: FakeApi) -> None:
     api.before = always("patch", BACKEND, refusal("patch", BACKEND, 403, "Forbidden", "cannot patch"))
     operator = FakeBackends(api)
-    assert (await operator.look()).again
+    assert (await operator.look()).requeue
     assert left(api) == []
 
 
@@ -239,9 +239,9 @@ async def test_a_backend_that_changes_ends_the_probe_at_once(gone: bool) -> None
         api.remove(BACKEND, NAMESPACE, "default")
     else:
         api.edit(BACKEND, lambda held: held["spec"].update(timeouts={}))
-    settled = await looking
+    result = await looking
     assert operator.now() < 1_767_225_602
-    assert settled.wake_after == 1.0
+    assert result.requeue_after == 1.0
     assert left(api) == []
     await operator.look()
     assert gone or unproven(operator.status()) == {}

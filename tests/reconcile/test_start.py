@@ -55,7 +55,7 @@ def of_another(name: str = "other", uid: str = "other-uid") -> dict[str, Any]:
 
 
 async def test_a_start_makes_six_requests_and_a_second_look_makes_none(api: FakeApi, operator: FakeOperator) -> None:
-    settled = await operator.look()
+    result = await operator.look()
     assert [str(request) for request in api.requests] == [
         "get ClusterTrainingRuntime",
         "create TrainingRuntime",
@@ -64,7 +64,7 @@ async def test_a_start_makes_six_requests_and_a_second_look_makes_none(api: Fake
         "get TrainJob",
         "patch DispatchStart status",
     ]
-    assert not settled.again
+    assert not result.requeue
     api.requests.clear()
     await operator.look()
     assert api.requests == []
@@ -313,8 +313,8 @@ async def test_a_create_that_was_not_carried_out_is_tried_again(
     api: FakeApi, operator: FakeOperator, kind: str, error: ApiError
 ) -> None:
     api.before = nth(1, "create", kind, error)
-    settled = await operator.look()
-    assert settled.again
+    result = await operator.look()
+    assert result.requeue
     assert conditions(operator.start())["Started"] == ("False", "ErrUnreachable")
     assert conditions(operator.start())["Reconciling"] == ("True", "ErrUnreachable")
     assert (await operator.settle())["status"]["phase"] == "Gated"
@@ -347,14 +347,14 @@ async def test_a_lost_create_is_in_flight_until_the_call_bound_and_then_made_aga
     api: FakeApi, operator: FakeOperator
 ) -> None:
     api.before = nth(1, "create", JOB, unanswered())
-    settled = await operator.look()
+    result = await operator.look()
     assert operator.start()["status"]["phase"] == "InFlight"
     assert conditions(operator.start())["Started"] == ("False", "ErrOutcomeUnknown")
-    assert settled.wake_after == pytest.approx(31)
+    assert result.requeue_after == pytest.approx(31)
     operator.now += 10
-    settled = await operator.look()
+    result = await operator.look()
     assert api.all(JOB) == []
-    assert settled.wake_after == pytest.approx(21)
+    assert result.requeue_after == pytest.approx(21)
     operator.now += 22
     assert (await operator.settle())["status"]["phase"] == "Gated"
 
@@ -393,9 +393,9 @@ async def test_a_second_lost_create_has_its_own_call_bound(api: FakeApi, operato
     api.before = always("create", JOB, unanswered())
     await operator.look()
     operator.now += 32
-    settled = await operator.look()
+    result = await operator.look()
     assert operator.start()["status"]["phase"] == "InFlight"
-    assert settled.wake_after == pytest.approx(31)
+    assert result.requeue_after == pytest.approx(31)
 
 
 async def test_a_train_job_of_a_human_is_never_touched(api: FakeApi, operator: FakeOperator) -> None:
@@ -513,8 +513,8 @@ async def test_what_is_transient_in_steps_7_and_8_stops_nothing(
 ) -> None:
     api.edit("DispatchStart", lambda held: held["spec"].update(retry=retry))
     api.before = nth(1, verb, COPY if verb == "patch" else JOB, error)
-    settled = await operator.look()
-    assert settled.again
+    result = await operator.look()
+    assert result.requeue
     assert operator.start()["status"]["phase"] == "Starting"
     assert len(api.all(JOB)) == len(api.all(COPY)) == 1
     assert (await operator.settle())["status"]["phase"] == "Gated"
@@ -544,8 +544,8 @@ async def test_a_stop_that_goes_unanswered_is_tried_until_known(api: FakeApi, op
         body if request.kind != JOB else {**body, "spec": {**body["spec"], "suspend": False}}
     )
     api.before = nth(1, "delete", JOB, unanswered("delete", JOB))
-    settled = await operator.look()
-    assert settled.again
+    result = await operator.look()
+    assert result.requeue
     assert operator.start()["status"]["phase"] == "Stopping"
     assert conditions(operator.start())["Started"] == ("False", "ErrOutcomeUnknown")
     assert conditions(operator.start())["ReadBack"] == ("False", "ErrRejected")
@@ -608,8 +608,8 @@ async def test_a_closed_gate_may_change_after_a_refusal_without_a_start(api: Fak
 
 async def test_a_runtime_that_can_not_be_read_is_tried_again(api: FakeApi, operator: FakeOperator) -> None:
     api.before = nth(1, "get", "ClusterTrainingRuntime", refusal("get", "x", 503, "ServiceUnavailable", "later"))
-    settled = await operator.look()
-    assert settled.again
+    result = await operator.look()
+    assert result.requeue
     assert conditions(operator.start())["RequestValid"] == ("False", "ErrUnreachable")
     assert (await operator.settle())["status"]["phase"] == "Gated"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dispatch_operator.controllers.backend import Backends
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.actions import Result
 from support.builders import NAMESPACE, make_backend, make_runtime
 from support.fake_api import FakeApi
 from support.openapi import served
@@ -60,7 +60,7 @@ class FakeBackends:
         """Return the time in seconds since the epoch."""
         return NOW + self.ahead + asyncio.get_running_loop().time()
 
-    async def look(self, name: str = "default") -> Settled:
+    async def look(self, name: str = "default") -> Result:
         """Look once at a backend."""
         return await self.backends.look(Key(NAMESPACE, name))
 

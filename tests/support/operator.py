@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.conditions import broken_invariants
 from dispatch_operator.reconcile.reconciler import Looker
 from support.builders import NAMESPACE
@@ -44,16 +44,16 @@ class FakeOperator:
                 if kind != "TrainJob" or obj["metadata"].get("labels", {}).get(MANAGED_BY):
                     self.cache.put(kind, obj)
 
-    async def look(self, name: str = "llama-s1", *, stale: bool = False) -> Settled:
+    async def look(self, name: str = "llama-s1", *, stale: bool = False) -> Result:
         """Look once; every status that is written keeps the invariants."""
         if not stale:
             self.watch()
         looker = Looker(self.api, self.cache, lambda *pair: self.announced.append(pair), lambda: self.now)  # type: ignore[arg-type]
-        settled = await looker.look(Key(NAMESPACE, name))
+        result = await looker.look(Key(NAMESPACE, name))
         for start in self.api.all("DispatchStart") if self.checks_invariants else ():
             if start["metadata"]["name"] == name and start["status"].get("phase"):
                 assert broken_invariants(start["status"]) == []
-        return settled
+        return result
 
     async def settle(self, name: str = "llama-s1", looks: int = 10) -> Object:
         """Look until two looks in a row write nothing; return the DispatchStart."""

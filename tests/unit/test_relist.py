@@ -37,5 +37,5 @@ async def test_a_list_that_fails_tells_nothing_and_is_made_again() -> None:
     api.remove(KIND, NAMESPACE, "llama-s1")
     api.before = always("list", KIND, unanswered("list", KIND))
     cluster: Any = api
-    settled = await Missed(cluster, cache, {}, lambda *_: pytest.fail("nothing is known")).look(Key("", KIND))
-    assert settled.again
+    result = await Missed(cluster, cache, {}, lambda *_: pytest.fail("nothing is known")).look(Key("", KIND))
+    assert result.requeue

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from dispatch_operator.controllers.work_queue import WorkQueue, backoff
-from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.actions import Result
 
 pytestmark = pytest.mark.looptime
 
@@ -14,20 +14,20 @@ pytestmark = pytest.mark.looptime
 class Looks:
     """Records looks; each takes a second of virtual time and ends as it is told."""
 
-    def __init__(self, *ends: Settled) -> None:
+    def __init__(self, *ends: Result) -> None:
         self.ends = list(ends)
         self.begun: list[tuple[float, str]] = []
         self.going_on: Counter[str] = Counter()
         self.most_at_once = 0
 
-    async def __call__(self, key: str) -> Settled:
+    async def __call__(self, key: str) -> Result:
         self.begun.append((asyncio.get_running_loop().time(), key))
         self.going_on[key] += 1
         assert self.going_on[key] == 1, "two looks at one key at once"
         self.most_at_once = max(self.most_at_once, self.going_on.total())
         await asyncio.sleep(1)
         self.going_on[key] -= 1
-        end = self.ends.pop(0) if self.ends else Settled()
+        end = self.ends.pop(0) if self.ends else Result()
         if isinstance(end, Exception):
             raise end
         return end
@@ -60,8 +60,8 @@ async def test_different_keys_go_side_by_side_up_to_the_bound() -> None:
 
 
 async def test_failures_back_off_and_a_success_forgets_them() -> None:
-    again = Settled(again=True)
-    looks = Looks(again, again, again, Settled(), again)
+    requeue = Result(requeue=True)
+    looks = Looks(requeue, requeue, requeue, Result(), requeue)
     queue = WorkQueue(looks, side_by_side=1)
     queue.add("a")
     await asyncio.sleep(30)
@@ -73,7 +73,7 @@ async def test_failures_back_off_and_a_success_forgets_them() -> None:
 
 
 async def test_a_servers_retry_after_is_honoured() -> None:
-    looks = Looks(Settled(again=True, retry_after=17))
+    looks = Looks(Result(requeue=True, retry_after=17))
     queue = WorkQueue(looks, side_by_side=1)
     queue.add("a")
     await asyncio.sleep(60)
@@ -81,7 +81,7 @@ async def test_a_servers_retry_after_is_honoured() -> None:
 
 
 async def test_a_look_may_ask_to_be_woken() -> None:
-    looks = Looks(Settled(wake_after=5))
+    looks = Looks(Result(requeue_after=5))
     queue = WorkQueue(looks, side_by_side=1)
     queue.add("a")
     await asyncio.sleep(60)
@@ -89,8 +89,8 @@ async def test_a_look_may_ask_to_be_woken() -> None:
 
 
 async def test_an_event_comes_before_a_backoff_and_takes_its_place() -> None:
-    again = Settled(again=True)
-    looks = Looks(again, again, again, again, again, again)
+    requeue = Result(requeue=True)
+    looks = Looks(requeue, requeue, requeue, requeue, requeue, requeue)
     queue = WorkQueue(looks, side_by_side=1)
     queue.add("a")
     await asyncio.sleep(32)
@@ -101,7 +101,7 @@ async def test_an_event_comes_before_a_backoff_and_takes_its_place() -> None:
 
 
 async def test_an_event_does_not_come_before_the_time_that_a_server_asked_for() -> None:
-    looks = Looks(Settled(again=True, retry_after=50))
+    looks = Looks(Result(requeue=True, retry_after=50))
     queue = WorkQueue(looks, side_by_side=1)
     queue.add("a")
     for _ in range(5):
@@ -112,7 +112,7 @@ async def test_an_event_does_not_come_before_the_time_that_a_server_asked_for() 
 
 
 async def test_an_event_of_a_failing_look_itself_does_not_run_hot() -> None:
-    looks = Looks(Settled(again=True))
+    looks = Looks(Result(requeue=True))
     queue = WorkQueue(looks, side_by_side=1)
     queue.add("a")
     await asyncio.sleep(0.5)
@@ -145,7 +145,7 @@ async def test_closing_lets_looks_end_and_takes_no_more() -> None:
 
 
 async def test_closing_cancels_what_takes_too_long() -> None:
-    looks = Looks(Settled(wake_after=1))
+    looks = Looks(Result(requeue_after=1))
     queue = WorkQueue(looks, side_by_side=1)
     queue.add("a")
     await asyncio.sleep(0.1)

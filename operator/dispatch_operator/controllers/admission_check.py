@@ -23,7 +23,7 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.conditions import TRUE
 from dispatch_operator.reconcile.observation import Object, at, condition
 from dispatch_operator.reconcile.ownership import has_started, owners, start_uid, uid_of
@@ -79,15 +79,15 @@ class AdmissionChecks:
     cache: Cache
     clock: Callable[[], float] = time.time
 
-    async def look(self, key: Key) -> Settled:
+    async def look(self, key: Key) -> Result:
         """Look at one AdmissionCheck (a key without a namespace) or at one Workload."""
         try:
             await (self._workload(key) if key.namespace else self._check(key.name))
         except ApiError as error:
             # A conflict means that the object is newer than the cache; the next event tells.
             logger.log(logging.DEBUG if error.conflict or error.not_found else logging.WARNING, "%s", error)
-            return Settled(again=True, retry_after=error.retry_after)
-        return Settled()
+            return Result(requeue=True, retry_after=error.retry_after)
+        return Result()
 
     async def _check(self, name: str) -> None:
         check = self.cache.get(Kind.ADMISSION_CHECK, "", name)

@@ -19,8 +19,15 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.preflight.clean_up import sweep
 from dispatch_operator.preflight.discovery import Served
-from dispatch_operator.preflight.probe import NOT_PROBED, ChangedError, DisturbedError, Probe, Result, UndecidedError
-from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.preflight.probe import (
+    NOT_PROBED,
+    ChangedError,
+    DisturbedError,
+    Probe,
+    ProbeResult,
+    UndecidedError,
+)
+from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.backend import status as backend_status
 from dispatch_operator.reconcile.backend.proof import (
     Basis,
@@ -73,7 +80,7 @@ class Backends:
         self._served = Served(self.cluster, self.clock)
         self._probe = Probe(self.cluster, self.cache, self.clock)
 
-    async def look(self, key: Key) -> Settled:
+    async def look(self, key: Key) -> Result:
         """Probe one backend if its proof is missing, no longer holds, or is to be tried again.
 
         Returns:
@@ -83,18 +90,18 @@ class Backends:
         if backend is None or is_going(backend):
             # Its probe's objects go by garbage collection, and with its deletion a copy that has no owner.
             self._attempts.pop(key, None)
-            return Settled()
+            return Result()
         try:
             return await self._look(key, backend, read_backend(backend))
         except InvalidObject as error:
             logger.warning("%s/%s can't be used: %s", *key, error)
-            return Settled()
+            return Result()
         except ChangedError:
-            return Settled(wake_after=1.0)
+            return Result(requeue_after=1.0)
         except ApiError as error:
             logger.warning("%s/%s: %s", *key, error)
             await self._tell(backend, error)
-            return Settled(again=True, retry_after=error.retry_after)
+            return Result(requeue=True, retry_after=error.retry_after)
 
     async def _tell(self, backend: Object, error: ApiError) -> None:
         """Let a backend without a verdict say why it has none; an old verdict needs no comment."""
@@ -102,16 +109,16 @@ class Backends:
             with suppress(ApiError, ChangedError):
                 await self._write(backend, backend_status.undecided(backend, str(error), self.clock()))
 
-    async def _look(self, key: Key, backend: Object, model: Backend) -> Settled:
+    async def _look(self, key: Key, backend: Object, model: Backend) -> Result:
         left = await self._sweep(backend, model)
         if model.spec.state is not BackendState.OPEN:
             await self._write(backend, backend_status.not_probed(backend, self.clock()))
-            return Settled(wake_after=left)
+            return Result(requeue_after=left)
         now_rests_on = await self._basis(backend, model, age=CHECK_SECONDS)
         why = why_again(backend, now_rests_on, self.clock())
         wait = self._wait(key, backend, now_rests_on) if why else expires_in(backend, self.clock())
         if wait > 0:
-            return Settled(wake_after=min(wait, CHECK_SECONDS, left or CHECK_SECONDS))
+            return Result(requeue_after=min(wait, CHECK_SECONDS, left or CHECK_SECONDS))
         return await self._prove(key)
 
     async def _sweep(self, backend: Object, model: Backend) -> float | None:
@@ -143,13 +150,13 @@ class Backends:
         # It failed before this process began, whose start alone makes no probe.
         return last_probed(backend) + LAST_BACKOFF - self.clock()
 
-    async def _prove(self, key: Key) -> Settled:
+    async def _prove(self, key: Key) -> Result:
         backend = await self._live(key)
         model = read_backend(backend)
         now_rests_on = await self._basis(backend, model, age=0.0)
         why = why_again(backend, now_rests_on, self.clock())
         if why is None or model.spec.state is not BackendState.OPEN:
-            return Settled(wake_after=CHECK_SECONDS)
+            return Result(requeue_after=CHECK_SECONDS)
         logger.info("%s/%s: the gates are probed, because %s", *key, why)
         backend = await self._write(backend, backend_status.probing(backend, why, self.clock()))
         call = duration.seconds(model.spec.timeouts.call)
@@ -172,14 +179,14 @@ class Backends:
         if any(result.found.values()):
             return self._failed(key, now_rests_on)
         self._attempts.pop(key, None)
-        return Settled(wake_after=CHECK_SECONDS)
+        return Result(requeue_after=CHECK_SECONDS)
 
-    def _failed(self, key: Key, rested_on: Basis, *, at_least: float = 0.0) -> Settled:
+    def _failed(self, key: Key, rested_on: Basis, *, at_least: float = 0.0) -> Result:
         before = self._attempts.get(key)
         failures = 1 + (before.failures if before is not None and before.rested_on == rested_on else 0)
         wait = max(backoff(failures), at_least)
         self._attempts[key] = Attempt(rested_on, failures, self.clock() + wait)
-        return Settled(wake_after=wait)
+        return Result(requeue_after=wait)
 
     async def _live(self, key: Key) -> Object:
         """Read a backend, and let the cache know.
@@ -237,10 +244,10 @@ def _longest_run(model: Backend) -> float:
     return waits + (duration.seconds(model.spec.timeouts.workload) if model.spec.kueue else 0.0)
 
 
-def _without_probe(missing: tuple[str, ...]) -> Result:
+def _without_probe(missing: tuple[str, ...]) -> ProbeResult:
     """Return what is found when the served APIs lack something: nothing is created."""
     found: dict[BackendGate, str | None] = dict.fromkeys(BackendGate, NOT_PROBED)
-    return Result({**found, BackendGate.FIELDS_KEPT: "; ".join(missing)}, None)
+    return ProbeResult({**found, BackendGate.FIELDS_KEPT: "; ".join(missing)}, None)
 
 
 def _ground(backend: Object) -> tuple[object, ...]:

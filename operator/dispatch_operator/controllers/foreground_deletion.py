@@ -24,7 +24,7 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.observation import Object, at
 from dispatch_operator.reconcile.ownership import bears_our_name, is_going, owner_reference
 
@@ -94,19 +94,19 @@ class Departures:
     cluster: Cluster
     cache: Cache
 
-    async def look(self, key: Key) -> Settled:
+    async def look(self, key: Key) -> Result:
         """Give a TrainJob that can't leave the runtime that it needs to."""
         if not needs_its_copy(self.cache.get(Kind.TRAIN_JOB, *key)):
-            return Settled()
+            return Result()
         try:
             copy = await self.cluster.get(Kind.TRAINING_RUNTIME, *key, timeout=CALL_SECONDS)
             train_job = await self.cluster.get(Kind.TRAIN_JOB, *key, timeout=CALL_SECONDS)
             if copy is not None or train_job is None or not needs_its_copy(train_job):
                 # The watch tells when the copy goes.
-                return Settled()
+                return Result()
             await self.cluster.create(Kind.TRAINING_RUNTIME, key.namespace, stand_in(train_job), timeout=CALL_SECONDS)
         except ApiError as error:
             logger.warning("%s/%s is being deleted and lacks its runtime: %s", *key, error)
-            return Settled(again=not error.already_exists, retry_after=error.retry_after)
+            return Result(requeue=not error.already_exists, retry_after=error.retry_after)
         logger.info("%s/%s: TrainJob leaves in the foreground; it was given a runtime to leave with", *key)
-        return Settled()
+        return Result()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dispatch_operator.controllers.foreground_deletion import Departures
 from dispatch_operator.controllers.orphaned_copies import Collector
 from dispatch_operator.kube.store import Key
-from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.actions import Result
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Tidier:
     departures: Departures
     collector: Collector
 
-    async def look(self, key: Key) -> Settled:
+    async def look(self, key: Key) -> Result:
         """Tidy up one name."""
-        settled = await self.departures.look(key)
-        return settled if settled.again else await self.collector.look(key)
+        result = await self.departures.look(key)
+        return result if result.requeue else await self.collector.look(key)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.observation import Object
 from dispatch_operator.reconcile.ownership import uid_of
 
@@ -47,7 +47,7 @@ class Missed:
     gone: Callable[[str, Object], None]
     """Called with the kind and the last known state of each such object."""
 
-    async def look(self, key: Key) -> Settled:
+    async def look(self, key: Key) -> Result:
         """Compare what is cached of a kind with what is there; the key is a namespace, empty for all, and the kind."""
         held = self.cache.of_kind(key.name, key.namespace or None)
         try:
@@ -60,9 +60,9 @@ class Missed:
             )
         except ApiError as error:
             logger.warning("%s can't be listed again: %s", key.name, error)
-            return Settled(again=True, retry_after=error.retry_after)
+            return Result(requeue=True, retry_after=error.retry_after)
         uids = {uid_of(obj) for obj in there}
         for obj in held:
             if uid_of(obj) not in uids:
                 self.gone(key.name, obj)
-        return Settled()
+        return Result()

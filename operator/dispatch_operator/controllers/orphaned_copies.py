@@ -13,7 +13,7 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.observation import Object, at
 from dispatch_operator.reconcile.ownership import (
     bears_our_name,
@@ -57,16 +57,16 @@ class Collector:
     cluster: Cluster
     cache: Cache
 
-    async def look(self, key: Key) -> Settled:
+    async def look(self, key: Key) -> Result:
         """Delete the copy of this name if nobody needs it any more; every verdict is a live read's."""
         cached = self.cache.get(Kind.TRAINING_RUNTIME, *key)
         if not is_ownerless(cached) or not is_left(cached, self.cache.get(*_made_for(key.namespace, cached))):
             # In use, as far as the watches know; its owner or the end of its DispatchStart will be an event.
-            return Settled()
+            return Result()
         try:
             copy = await self.cluster.get(Kind.TRAINING_RUNTIME, *key, timeout=CALL_SECONDS)
             if copy is None or not is_ownerless(copy):
-                return Settled()
+                return Result()
             if is_left(copy, await self.cluster.get(*_made_for(key.namespace, copy), timeout=CALL_SECONDS)):
                 await self.cluster.delete(
                     Kind.TRAINING_RUNTIME,
@@ -78,10 +78,10 @@ class Collector:
                 logger.info("%s/%s: collected a copy that was left without an owner", *key)
         except ApiError as error:
             if error.not_found and error.verb == "delete":
-                return Settled()
+                return Result()
             logger.warning("%s/%s is left without an owner: %s", *key, error)
-            return Settled(again=True, retry_after=error.retry_after)
-        return Settled()
+            return Result(requeue=True, retry_after=error.retry_after)
+        return Result()
 
 
 def _made_for(namespace: str, copy: object) -> tuple[Kind, str, str]:

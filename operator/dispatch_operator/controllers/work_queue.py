@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from dispatch_operator.reconcile.actions import Settled
+from dispatch_operator.reconcile.actions import Result
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ FIRST_BACKOFF, LAST_BACKOFF = 1.0, 60.0
 class WorkQueue(Generic[K]):
     """Runs looks for keys; events of a key that waits already are one event."""
 
-    def __init__(self, look: Callable[[K], Awaitable[Settled]], *, side_by_side: int) -> None:
+    def __init__(self, look: Callable[[K], Awaitable[Result]], *, side_by_side: int) -> None:
         self._look = look
         self._slots = asyncio.Semaphore(side_by_side)
         self._waiting: set[K] = set()
@@ -65,26 +65,26 @@ class WorkQueue(Generic[K]):
             while key in self._waiting and not self._closed and self._must_wait(key) <= 0:
                 async with self._slots:
                     self._waiting.discard(key)
-                    settled = await self._safely(key)
-                self._plan(key, settled)
+                    result = await self._safely(key)
+                self._plan(key, result)
         finally:
             del self._running[key]
         if key in self._waiting:
             self.add(key)
 
-    async def _safely(self, key: K) -> Settled:
+    async def _safely(self, key: K) -> Result:
         try:
             return await self._look(key)
         except Exception:
             # A fault of ours in one object must not end the work on the others; it is logged whole, and tried again.
             logger.exception("looking at %s failed", key)
-            return Settled(again=True)
+            return Result(requeue=True)
 
-    def _plan(self, key: K, settled: Settled) -> None:
-        delay = settled.wake_after
-        if settled.again:
+    def _plan(self, key: K, result: Result) -> None:
+        delay = result.requeue_after
+        if result.requeue:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-            least = max(FIRST_BACKOFF, settled.retry_after or 0.0)
+            least = max(FIRST_BACKOFF, result.retry_after or 0.0)
             self._not_before[key] = asyncio.get_running_loop().time() + least
             delay = max(backoff(failures), least)
         else:

@@ -49,7 +49,7 @@ class DisturbedError(UndecidedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ProbeResult:
     """What a probe found."""
 
     found: Found
@@ -65,7 +65,7 @@ class Probe:
     cache: Cache
     clock: Callable[[], float] = time.time
 
-    async def run(self, backend: Object) -> Result:
+    async def run(self, backend: Object) -> ProbeResult:
         """Probe a backend once.
 
         Args:
@@ -86,7 +86,7 @@ class Probe:
         except ApiError as error:
             raise UndecidedError(str(error)) from error
 
-    async def _run(self, seen: Seen, model: Backend) -> Result:
+    async def _run(self, seen: Seen, model: Backend) -> ProbeResult:
         seen, verdict = await self._start(seen)
         if verdict is not None and not is_verdict(verdict):
             raise UndecidedError(verdict.message)
@@ -103,7 +103,7 @@ class Probe:
             found[BackendGate.COLLECTED] = await self._collect(seen, model)
         else:
             found[BackendGate.COLLECTED] = NOT_PROBED
-        return Result(found, seen.runtime.obj)
+        return ProbeResult(found, seen.runtime.obj)
 
     async def _start(self, seen: Seen) -> tuple[Seen, Verdict | None]:
         """Take the steps of a Start, until all have succeeded or one has not."""
@@ -112,7 +112,7 @@ class Probe:
                 case Act() as act:
                     begun = self.clock()
                     seen = learn(seen, act, await answer_to(self.cluster, self.cache, seen, act), begun)
-                case Waiting(step=Condition.WORKLOAD_GATED, wake_after=float(left)):
+                case Waiting(step=Condition.WORKLOAD_GATED, requeue_after=float(left)):
                     seen = await self._await_workload(seen, left)
                 case verdict:
                     return seen, verdict

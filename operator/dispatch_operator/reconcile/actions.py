@@ -192,13 +192,13 @@ class Record(Act):
 
 
 @dataclass(frozen=True)
-class Settled:
+class Result:
     """The look is over: nothing is to be done until something changes, or until a time has come.
 
     ``again`` asks for another look with backoff, not before ``retry_after`` seconds; ``wake_after`` asks for one at a
     fixed number of seconds from now.
     """
 
-    again: bool = False
+    requeue: bool = False
     retry_after: float | None = None
-    wake_after: float | None = None
+    requeue_after: float | None = None

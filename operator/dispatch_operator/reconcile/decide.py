@@ -7,7 +7,7 @@ nothing else is. A verdict becomes a `Record` of the status first, and is acted 
 
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
 from dispatch_operator.reconcile import job_status
-from dispatch_operator.reconcile.actions import Act, Record, Settled
+from dispatch_operator.reconcile.actions import Act, Record, Result
 from dispatch_operator.reconcile.backend.unproven import doubt
 from dispatch_operator.reconcile.observation import Object, Seen, at
 from dispatch_operator.reconcile.ownership import has_started, is_going, left_of_ours, made_for, phase_of
@@ -21,7 +21,7 @@ from dispatch_operator.render import start_frame
 _EARLY = (Condition.REQUEST_VALID,)
 
 
-def decide(seen: Seen, now: float) -> Act | Settled:
+def decide(seen: Seen, now: float) -> Act | Result:
     """Return the next request of a look, or that the look is over.
 
     Args:
@@ -31,7 +31,7 @@ def decide(seen: Seen, now: float) -> Act | Settled:
     start = seen.start
     if is_going(start):
         # What is being deleted is never started (rule 7); its TrainJob and copy go by garbage collection alone.
-        return Settled()
+        return Result()
     if has_started(start):
         return follow(seen, now)
     match phase_of(start):
@@ -45,7 +45,7 @@ def decide(seen: Seen, now: float) -> Act | Settled:
             return _start(seen, now)
 
 
-def _start(seen: Seen, now: float) -> Act | Settled:
+def _start(seen: Seen, now: float) -> Act | Result:
     resumes = made_for(seen.train_job.obj, seen.start)
     for step in WITH_TRAIN_JOB if resumes else FROM_THE_BEGINNING:
         match step(seen, now):
@@ -59,13 +59,13 @@ def _start(seen: Seen, now: float) -> Act | Settled:
     return Record(job_status.going_on(seen).status(seen, now))
 
 
-def _conclude(seen: Seen, verdict: Verdict, now: float) -> Act | Settled:
+def _conclude(seen: Seen, verdict: Verdict, now: float) -> Act | Result:
     status = of_verdict(seen, verdict, _phase(seen, verdict), now)
     if status != at(seen.start, "status"):
         return Record(status)
     if not isinstance(verdict, Refusal):
-        return Settled(wake_after=verdict.wake_after)
-    return Settled(again=verdict.transient, retry_after=verdict.retry_after, wake_after=verdict.wake_after)
+        return Result(requeue_after=verdict.requeue_after)
+    return Result(requeue=verdict.transient, retry_after=verdict.retry_after, requeue_after=verdict.requeue_after)
 
 
 def _phase(seen: Seen, verdict: Verdict) -> Phase:

@@ -35,10 +35,10 @@ from dispatch_operator.reconcile.actions import (
     ReadWarnings,
     ReadWorkload,
     Record,
+    Result,
     SetActive,
     SetGates,
     SetSuspend,
-    Settled,
 )
 from dispatch_operator.reconcile.decide import decide
 from dispatch_operator.reconcile.learn import Answer, learn
@@ -68,7 +68,7 @@ class Looker:
     announce: Announce
     clock: Callable[[], float] = time.time
 
-    async def look(self, key: Key) -> Settled:
+    async def look(self, key: Key) -> Result:
         """Bring one DispatchStart as far as it goes now.
 
         Returns:
@@ -76,13 +76,13 @@ class Looker:
         """
         seen = self.cache.look(key)
         if seen is None:
-            return Settled()
+            return Result()
         contested = 0
         for _ in range(BUDGET):
             decision = decide(seen, self.clock())
-            if isinstance(decision, Settled):
+            if isinstance(decision, Result):
                 # What a precondition failed on was changed by somebody: it is looked at once more.
-                return replace(decision, again=True) if contested and decision.wake_after is None else decision
+                return replace(decision, requeue=True) if contested and decision.requeue_after is None else decision
             begun = self.clock()
             answer = await self._carry_out(seen, decision)
             if isinstance(answer, ApiError) and (answer.conflict or answer.not_found):
@@ -92,13 +92,13 @@ class Looker:
             match decision, answer:
                 case Record(), ApiError(conflict=True) | ApiError(not_found=True):
                     # Somebody else changed the object: what was decided rests on what is no longer so.
-                    again = await self._begin_again(key, seen)
-                    if isinstance(again, Settled):
-                        return again
-                    seen = again
+                    requeue = await self._begin_again(key, seen)
+                    if isinstance(requeue, Result):
+                        return requeue
+                    seen = requeue
                 case Record(), ApiError():
                     logger.warning("%s/%s: %s", *key, answer)
-                    return Settled(again=True, retry_after=answer.retry_after)
+                    return Result(requeue=True, retry_after=answer.retry_after)
                 case Record(), _:
                     self._recorded(Kind.DISPATCH_START, seen.start, answer)
                     seen = learn(seen, decision, answer, begun)
@@ -107,19 +107,19 @@ class Looker:
                     seen = learn(seen, decision, answer, begun)
                 case _:
                     seen = learn(seen, decision, answer, begun)
-        return Settled(again=True)
+        return Result(requeue=True)
 
-    async def _begin_again(self, key: Key, seen: Seen) -> Seen | Settled:
+    async def _begin_again(self, key: Key, seen: Seen) -> Seen | Result:
         try:
             start = await self.cluster.get(Kind.DISPATCH_START, *key, timeout=call_bound(seen))
         except ApiError as error:
             logger.warning("%s/%s: %s", *key, error)
-            return Settled(again=True, retry_after=error.retry_after)
+            return Result(requeue=True, retry_after=error.retry_after)
         if start is None:
             self.cache.drop(Kind.DISPATCH_START, seen.start)
-            return Settled()
+            return Result()
         self.cache.put(Kind.DISPATCH_START, start)
-        return self.cache.look(key) or Settled()
+        return self.cache.look(key) or Result()
 
     def _recorded(self, kind: Kind, before: Object, answer: Answer | ApiError) -> None:
         if isinstance(answer, Mapping):

@@ -10,7 +10,7 @@ from dispatch_operator.reconcile.actions import (
     ReadTrainJob,
     ReadWarnings,
     Record,
-    Settled,
+    Result,
 )
 from dispatch_operator.reconcile.gates.gate import (
     is_kueues,
@@ -29,7 +29,7 @@ from dispatch_operator.reconcile.teardown import clean_up
 ENDED = (Phase.SUCCEEDED, Phase.FAILED)
 
 
-def follow(seen: Seen, now: float) -> Act | Settled:
+def follow(seen: Seen, now: float) -> Act | Result:
     """Return the next act for a DispatchStart that has started."""
     phase = phase_of(seen.start)
     if phase in ENDED:
@@ -46,13 +46,13 @@ def follow(seen: Seen, now: float) -> Act | Settled:
     return _going_on(seen, now)
 
 
-def _lost(seen: Seen, now: float) -> Act | Settled:
+def _lost(seen: Seen, now: float) -> Act | Result:
     if error := seen.failure(ReadTrainJob):
-        return Settled(again=True, retry_after=error.retry_after)
+        return Result(requeue=True, retry_after=error.retry_after)
     return _recorded(seen, job_status.lost(seen), now) if seen.train_job.live else ReadTrainJob()
 
 
-def _ended(seen: Seen, now: float) -> Act | Settled:
+def _ended(seen: Seen, now: float) -> Act | Result:
     if condition(seen.train_job.obj, "Failed").get("status") != "True":
         return _recorded(seen, job_status.succeeded(seen), now)
     if seen.pods is None and not seen.failure(ReadPods):
@@ -60,7 +60,7 @@ def _ended(seen: Seen, now: float) -> Act | Settled:
     return _recorded(seen, job_status.failed(seen), now)
 
 
-def _going_on(seen: Seen, now: float) -> Act | Settled:
+def _going_on(seen: Seen, now: float) -> Act | Result:
     if is_kueues(seen):
         return _recorded(seen, job_status.managed_by_kueue(seen), now)
     change = next_change(seen)
@@ -70,39 +70,39 @@ def _going_on(seen: Seen, now: float) -> Act | Settled:
             return problem
         if problem:
             unread = seen.failure(ReadCopy) or seen.failure(ReadRuntime)
-            settled = _recorded(seen, job_status.copy_altered(seen, problem, unread=unread is not None), now)
-            if isinstance(settled, Act) or unread is None:
-                return settled
-            return Settled(again=True, retry_after=unread.retry_after)
+            result = _recorded(seen, job_status.copy_altered(seen, problem, unread=unread is not None), now)
+            if isinstance(result, Act) or unread is None:
+                return result
+            return Result(requeue=True, retry_after=unread.retry_after)
     return _move(seen, change, now) if change else _mirror(seen, now)
 
 
-def _move(seen: Seen, change: Act, now: float) -> Act | Settled:
+def _move(seen: Seen, change: Act, now: float) -> Act | Result:
     if must_be_recorded(seen):
         return _recorded(seen, job_status.holding(), now)
     error = seen.failure(type(change))
     if error is None and not was_undone(seen):
         return change
     problem = str(error) if error else "the gate was moved, and something moved it back at once"
-    settled = _recorded(seen, job_status.gate_stuck(seen, problem), now)
-    again = Settled(again=True, retry_after=error.retry_after if error else None)
-    return settled if isinstance(settled, Act) else again
+    result = _recorded(seen, job_status.gate_stuck(seen, problem), now)
+    requeue = Result(requeue=True, retry_after=error.retry_after if error else None)
+    return result if isinstance(result, Act) else requeue
 
 
-def _mirror(seen: Seen, now: float) -> Act | Settled:
+def _mirror(seen: Seen, now: float) -> Act | Result:
     quiet_for = job_status.quiet_for(seen, now)
     if quiet_for is None:
         return _recorded(seen, job_status.going_on(seen), now)
     if quiet_for < job_status.QUIET_LIMIT:
-        settled = _recorded(seen, job_status.going_on(seen), now)
-        return settled if isinstance(settled, Act) else Settled(wake_after=job_status.QUIET_LIMIT - quiet_for)
+        result = _recorded(seen, job_status.going_on(seen), now)
+        return result if isinstance(result, Act) else Result(requeue_after=job_status.QUIET_LIMIT - quiet_for)
     error = seen.failure(ReadWarnings)
     if seen.warnings is None and not error:
         return ReadWarnings()
-    settled = _recorded(seen, job_status.going_on(seen), now)
-    return settled if isinstance(settled, Act) or not error else Settled(again=True, retry_after=error.retry_after)
+    result = _recorded(seen, job_status.going_on(seen), now)
+    return result if isinstance(result, Act) or not error else Result(requeue=True, retry_after=error.retry_after)
 
 
-def _recorded(seen: Seen, mirrored: Mirrored, now: float) -> Act | Settled:
+def _recorded(seen: Seen, mirrored: Mirrored, now: float) -> Act | Result:
     status = mirrored.status(seen, now)
-    return Record(status) if status != at(seen.start, "status") else Settled()
+    return Record(status) if status != at(seen.start, "status") else Result()

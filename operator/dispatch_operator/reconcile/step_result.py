@@ -15,7 +15,7 @@ class Waiting:
     reason: str
     """CamelCase, for the conditions."""
     message: str
-    wake_after: float | None = None
+    requeue_after: float | None = None
     """Seconds until the next look, if no event comes first."""
 
 
@@ -30,7 +30,7 @@ class Refusal:
     """True when it is tried again by itself, with backoff, rather than when something changes."""
     retry_after: float | None = None
     """Seconds that the API server asked to wait, if it did."""
-    wake_after: float | None = None
+    requeue_after: float | None = None
     """Seconds until the next look, when a time limit rather than a backoff decides."""
     never_final: bool = False
     """True in steps 7 to 9, where what is transient stops nothing (section 4, rule 2)."""

@@ -14,7 +14,7 @@ LIMIT = 400_000
 
 
 @dataclass
-class Result:
+class SearchResult:
     """What a search has found."""
 
     states: int
@@ -26,7 +26,7 @@ class Result:
         return "\n".join([f"{self.broken}, after", *steps])
 
 
-def search(scenario: Scenario, wanted: str = "") -> Result:
+def search(scenario: Scenario, wanted: str = "") -> SearchResult:
     """Visit every state of a scenario, until a rule is broken; when something is wanted, until that is what is wrong."""
     looks = Looks()
     steps, rest = Steps(scenario, looks), Rest(scenario, looks)
@@ -36,16 +36,16 @@ def search(scenario: Scenario, wanted: str = "") -> Result:
     while queue:
         state = queue.popleft()
         if (broken := rest.wrong(state)) and wanted in broken:
-            return Result(len(parents), broken, _trace(parents, state))
+            return SearchResult(len(parents), broken, _trace(parents, state))
         for step, following, wrong in steps.of(state):
             if wrong and wanted in (told := "; ".join(wrong)):
-                return Result(len(parents), told, (*_trace(parents, state), step))
+                return SearchResult(len(parents), told, (*_trace(parents, state), step))
             if following not in parents:
                 parents[following] = (state, step)
                 queue.append(following)
         if len(parents) > LIMIT:
-            return Result(len(parents), "the scenario is too large")
-    return Result(len(parents))
+            return SearchResult(len(parents), "the scenario is too large")
+    return SearchResult(len(parents))
 
 
 def comes_to_rest(scenario: Scenario) -> Objects:

@@ -13,7 +13,7 @@ from dispatch_operator.controllers import orphaned_copies
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Key
 from dispatch_operator.reconcile import decide, job_status, judge, started
-from dispatch_operator.reconcile.actions import Act, Record, SetSuspend, Settled
+from dispatch_operator.reconcile.actions import Act, Record, Result, SetSuspend
 from dispatch_operator.reconcile.backend.unproven import doubt
 from dispatch_operator.reconcile.gates import kueue
 from dispatch_operator.reconcile.gates.gate import is_open, wants_open
@@ -22,7 +22,7 @@ from dispatch_operator.reconcile.ownership import Claim, gates, phase_of, uid_of
 from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
 from dispatch_operator.reconcile.teardown import stop
-from support.model.explore import Result, search
+from support.model.explore import SearchResult, search
 from support.model.looks import quickly
 from support.model.scenarios import SCENARIOS
 from support.model.wire import Asked, asked
@@ -45,7 +45,7 @@ class Mutant:
     def __str__(self) -> str:
         return f"rule {self.rule}: {self.without}"
 
-    def search(self) -> Result:
+    def search(self) -> SearchResult:
         """Search its scenario for what goes wrong."""
         found = next(scenario for scenario in SCENARIOS if scenario.name == self.scenario)
         scenario = replace(found, strips=self.strips)
@@ -74,7 +74,7 @@ def _is_there(sight: Any) -> bool:
     return sight.obj is not None or sight.source is not Source.CACHE
 
 
-def _lost_at_once(seen: Seen, now: float) -> Act | Settled:
+def _lost_at_once(seen: Seen, now: float) -> Act | Result:
     return started._recorded(seen, job_status.lost(seen), now)  # noqa: SLF001
 
 
@@ -87,7 +87,7 @@ def _refused_at_once(_seen: Seen, error: Any, _now: float) -> Refusal:
     return Refusal(create_train_job.STEP, ErrorClass.REJECTED, str(error))
 
 
-def _follow_any(seen: Seen, now: float) -> Act | Settled:
+def _follow_any(seen: Seen, now: float) -> Act | Result:
     uid, status = uid_of(seen.train_job.obj), seen.start["status"]
     reference = {**status["reference"], "uid": uid or status["reference"]["uid"]}
     return _FOLLOW(replace(seen, start={**seen.start, "status": {**status, "reference": reference}}), now)
@@ -98,7 +98,7 @@ _START = decide._start  # noqa: SLF001
 _CONCLUDE = decide._conclude  # noqa: SLF001
 
 
-def _open_at_once(seen: Seen, now: float) -> Act | Settled:
+def _open_at_once(seen: Seen, now: float) -> Act | Result:
     decision = _START(seen, now)
     whole = isinstance(decision, Record) and decision.status["phase"] in {Phase.GATED, Phase.QUEUED}
     if whole and wants_open(seen) and not is_open(seen):
@@ -106,7 +106,7 @@ def _open_at_once(seen: Seen, now: float) -> Act | Settled:
     return decision
 
 
-def _stop_at_once(seen: Seen, verdict: Any, now: float) -> Act | Settled:
+def _stop_at_once(seen: Seen, verdict: Any, now: float) -> Act | Result:
     decision = _CONCLUDE(seen, verdict, now)
     if isinstance(decision, Record) and decision.status["phase"] == Phase.STOPPING:
         act = stop(replace(seen, start={**seen.start, "status": decision.status}), now)
@@ -114,14 +114,14 @@ def _stop_at_once(seen: Seen, verdict: Any, now: float) -> Act | Settled:
     return decision
 
 
-def _doubt_at_once(seen: Seen, verdict: Any, now: float) -> Act | Settled:
+def _doubt_at_once(seen: Seen, verdict: Any, now: float) -> Act | Result:
     decision = _CONCLUDE(seen, verdict, now)
     if not isinstance(decision, Record):
         return decision
     return doubt(replace(seen, start={**seen.start, "status": decision.status}), verdict, now) or decision
 
 
-async def _collect_by_the_cache(self: Any, key: Key) -> Settled:
+async def _collect_by_the_cache(self: Any, key: Key) -> Result:
     copy = self.cache.get(Kind.TRAINING_RUNTIME, *key)
     if orphaned_copies.is_ownerless(copy) and orphaned_copies.is_left(
         copy,
@@ -132,7 +132,7 @@ async def _collect_by_the_cache(self: Any, key: Key) -> Settled:
             await self.cluster.delete(
                 Kind.TRAINING_RUNTIME, *key, timeout=1.0, uid=uid_of(copy), resource_version=version
             )
-    return Settled()
+    return Result()
 
 
 def _released_says_the_cache(seen: Seen) -> bool:
@@ -251,14 +251,14 @@ MUTANTS = (
         "what turns up after a refusal stays",
         "a Start that is not tried again",
         "is Refused and leaves",
-        _instead(decide, "clean_up", lambda _: Settled()),
+        _instead(decide, "clean_up", lambda _: Result()),
     ),
     Mutant(
         "5",
         "what turns up after Lost stays",
         "a create that lands after its Start was lost",
         "is Lost and leaves",
-        _instead(started, "clean_up", lambda _: Settled()),
+        _instead(started, "clean_up", lambda _: Result()),
     ),
     Mutant(
         "6",

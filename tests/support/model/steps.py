@@ -174,8 +174,8 @@ class Steps:
             )
             if looks != state.looks:
                 spent = state.budget._replace(crashes=state.budget.crashes - 1)
-                again = with_silent(state, operator, ())
-                yield f"operator {operator} dies", again._replace(looks=looks, budget=spent), ()
+                requeue = with_silent(state, operator, ())
+                yield f"operator {operator} dies", requeue._replace(looks=looks, budget=spent), ()
 
 
 def _own_start_is_known(state: State, operator: int, asked: Asked, subject: str, answer: Answer) -> State:

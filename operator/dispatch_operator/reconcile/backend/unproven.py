@@ -2,7 +2,7 @@
 
 from dispatch_operator.api.enums import BackendGate, Condition, ErrorClass
 from dispatch_operator.checks.backend import gates_of
-from dispatch_operator.reconcile.actions import Act, DoubtBackend, ReadBackend, Settled
+from dispatch_operator.reconcile.actions import Act, DoubtBackend, ReadBackend, Result
 from dispatch_operator.reconcile.backend import status as backend_status
 from dispatch_operator.reconcile.observation import Seen, at
 from dispatch_operator.reconcile.ownership import is_going, uid_of
@@ -15,7 +15,7 @@ GATES = {
 }
 
 
-def doubt(seen: Seen, verdict: Verdict, now: float) -> Act | Settled | None:
+def doubt(seen: Seen, verdict: Verdict, now: float) -> Act | Result | None:
     """Return what takes a gate's proof away after a Start has shown that it does not hold; None when nothing is to do.
 
     It is no condition of the Start's own refusal: what fails here is left to the next probe, unless the API server said
@@ -27,7 +27,7 @@ def doubt(seen: Seen, verdict: Verdict, now: float) -> Act | Settled | None:
     if gate is None:
         return None
     if error := seen.failure(DoubtBackend) or seen.failure(ReadBackend):
-        return Settled(again=True, retry_after=error.retry_after) if error.retry_after else None
+        return Result(requeue=True, retry_after=error.retry_after) if error.retry_after else None
     if not seen.backend.live:
         return ReadBackend(start_frame(seen.start).backend)
     backend = seen.backend.obj

@@ -43,7 +43,7 @@ def await_workload(seen: Seen, now: float) -> Act | Verdict | None:
     left = _bound(seen) + CLOCK_GRAIN - _waited(seen, now)
     if left > 0:
         message = f"waiting for Kueue: {'; '.join(_lacking(seen.workload.obj, check))}"
-        return Waiting(STEP, "WaitingForWorkload", message, wake_after=left)
+        return Waiting(STEP, "WaitingForWorkload", message, requeue_after=left)
     return _give_up(seen, terms.queue, check)
 
 

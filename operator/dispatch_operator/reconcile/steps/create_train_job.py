@@ -37,7 +37,7 @@ def resolve_in_flight(seen: Seen, now: float) -> Act | Verdict | None:
     age = now - since if since is not None else 0.0
     if age < bound + CLOCK_GRAIN:
         message = "the create of the TrainJob went unanswered; it may still appear"
-        return _unknown(message, wake_after=min(bound + CLOCK_GRAIN - age, bound + CLOCK_GRAIN))
+        return _unknown(message, requeue_after=min(bound + CLOCK_GRAIN - age, bound + CLOCK_GRAIN))
     if start_frame(seen.start).retry is Retry.NEVER:
         return Refusal(
             STEP, ErrorClass.UNREACHABLE, "the create of the TrainJob went unanswered, and none has appeared"
@@ -71,7 +71,7 @@ def _after_failed_create(seen: Seen, error: ApiError, now: float) -> Act | Verdi
     if not seen.train_job.live:
         return ReadTrainJob()
     if error.outcome is Outcome.UNANSWERED:
-        return _unknown(str(error), wake_after=call_bound(seen) + CLOCK_GRAIN)
+        return _unknown(str(error), requeue_after=call_bound(seen) + CLOCK_GRAIN)
     if error.already_exists:
         # It was there when we wrote and is gone now that we look: the name is free again.
         return transient(STEP, error)
@@ -84,13 +84,13 @@ def _pause(seen: Seen, now: float) -> float:
     return min(max(spent, SHORTEST_PAUSE), LONGEST_PAUSE) if spent < call_bound(seen) else 0.0
 
 
-def _unknown(message: str, wake_after: float | None = None, retry_after: float | None = None) -> Refusal:
+def _unknown(message: str, requeue_after: float | None = None, retry_after: float | None = None) -> Refusal:
     return Refusal(
         STEP,
         ErrorClass.OUTCOME_UNKNOWN,
         message,
-        transient=wake_after is None,
+        transient=requeue_after is None,
         retry_after=retry_after,
-        wake_after=wake_after,
+        requeue_after=requeue_after,
         never_final=True,
     )
