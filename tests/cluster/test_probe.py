@@ -140,7 +140,7 @@ def test_a_runtime_that_breaks_rules_makes_the_backend_observe_only_until_it_is_
     team.apply(runtime)
     team.until_probed()
     # It may use that runtime, and not the one that it names: the refusal is another one now.
-    until("it is looked at again", lambda: "kubeflow/RuntimeRef" in message(team.get("dstart", "llama-s1"), "Started"))
+    until("it is reconciled again", lambda: "kubeflow/RuntimeRef" in message(team.get("dstart", "llama-s1"), "Started"))
     team.patch("dbackend", "default", {"spec": {"runtimes": [{"name": "torch-dispatch"}]}})
     team.until_phase("llama-s1", "Gated")
 

@@ -40,7 +40,7 @@ def test_fifty_starts_at_once_are_gated_with_seven_requests_each_at_most(team: T
     for copy in copies:
         assert [owner["uid"] for owner in copy["metadata"]["ownerReferences"]] == [uids[copy["metadata"]["name"]]]
     assert len(team.requests()) - probed + 50 <= 50 * 7 + _race_retries(team)
-    # A second look at a settled object makes no write, and none is made for any other reason either.
+    # A second reconcile at a settled object makes no write, and none is made for any other reason either.
     before = len(team.requests())
     team.kubectl("annotate", "dispatchstarts", "--all", "looked=again")
     team.apply(make_start("after", job=job_id(999)))

@@ -129,7 +129,7 @@ def put(api: FakeApi, *objects: Object) -> AdmissionChecks:
 async def test_the_state_of_the_check(
     api: ApplyingApi, what: str, state: str, objects: list[Object], want: str | None
 ) -> None:
-    await put(api, make_check(), make_workload(state), *objects).look(KEY)
+    await put(api, make_check(), make_workload(state), *objects).reconcile(KEY)
     states = [entry["state"] for body in api.applied for entry in body["status"]["admissionChecks"]]
     assert states == ([want] if want else []), what
 
@@ -142,12 +142,12 @@ async def test_the_state_of_the_check(
     ],
 )
 async def test_workloads_of_others(api: ApplyingApi, what: str, owners: list[Object], want: str | None) -> None:
-    await put(api, make_check(), make_workload(owners=owners)).look(KEY)
+    await put(api, make_check(), make_workload(owners=owners)).reconcile(KEY)
     assert [body["status"]["admissionChecks"][0]["state"] for body in api.applied] == ([want] if want else []), what
 
 
 async def test_only_the_entry_is_applied(api: ApplyingApi) -> None:
-    await put(api, make_check(), make_workload(), make_job(), started("Open")).look(KEY)
+    await put(api, make_check(), make_workload(), make_job(), started("Open")).reconcile(KEY)
     (body,) = api.applied
     assert set(body) == {"apiVersion", "kind", "metadata", "status"}
     assert set(body["metadata"]) == {"name", "uid"}
@@ -171,9 +171,9 @@ async def test_only_the_entry_is_applied(api: ApplyingApi) -> None:
 )
 async def test_what_is_not_ours_is_left_alone(api: ApplyingApi, what: str, objects: list[Object]) -> None:
     checks = put(api, *objects)
-    await checks.look(KEY)
+    await checks.reconcile(KEY)
     if objects[0]["kind"] == "AdmissionCheck" and objects[0]["spec"]["controllerName"].startswith("other"):
-        await checks.look(Key("", CHECK))
+        await checks.reconcile(Key("", CHECK))
     assert api.applied == [], what
 
 
@@ -190,7 +190,7 @@ ACTIVE = {"type": "Active", "status": "True", "observedGeneration": 1}
     ],
 )
 async def test_our_check_is_marked_active_once(api: ApplyingApi, conditions: list[Object], want: int) -> None:
-    await put(api, make_check(conditions=conditions)).look(Key("", CHECK))
+    await put(api, make_check(conditions=conditions)).reconcile(Key("", CHECK))
     assert len(api.applied) == want
     for body in api.applied:
         assert body["status"]["conditions"][0]["status"] == "True"
@@ -202,6 +202,6 @@ async def test_what_fails_is_tried_again_until_the_watch_tells_that_it_is_gone(
 ) -> None:
     checks = put(api, make_check(), make_workload(), make_job(), started("Open"))
     api.before = always("apply", WORKLOAD, refusal("apply", WORKLOAD, status, reason, "no"))
-    assert (await checks.look(KEY)).requeue
+    assert (await checks.reconcile(KEY)).requeue
     checks.cache.drop(WORKLOAD, api.one(WORKLOAD))
-    assert not (await checks.look(KEY)).requeue
+    assert not (await checks.reconcile(KEY)).requeue

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.controllers.foreground_deletion import Departures
-from dispatch_operator.controllers.leftovers import Tidier
-from dispatch_operator.controllers.orphaned_copies import Collector
+from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
+from dispatch_operator.controllers.leftovers import Leftovers
+from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.kube.store import Key
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
@@ -25,18 +25,18 @@ async def api() -> FakeApi:
         api.put(obj, **({"observedGeneration": -1} if obj["kind"] == "DispatchStart" else {}))
     operator = FakeOperator(api)
     api.before = nth(1, "create", "TrainJob", refusal("create", "TrainJob", 429, "TooManyRequests", "later"))
-    await operator.look()
+    await operator.reconcile()
     api.before = lambda _request: None
     api.requests.clear()
     assert "ownerReferences" not in api.one(COPY)["metadata"]
     return api
 
 
-def tidier(api: FakeApi) -> Tidier:
+def tidier(api: FakeApi) -> Leftovers:
     operator = FakeOperator(api)
     operator.watch()
     cluster: Any = api
-    return Tidier(Departures(cluster, operator.cache), Collector(cluster, operator.cache))
+    return Leftovers(ForegroundDeletion(cluster, operator.cache), OrphanedCopies(cluster, operator.cache))
 
 
 def set_status(api: FakeApi, **status: Any) -> None:
@@ -47,7 +47,7 @@ STARTED = [{"type": "Started", "status": "True"}]
 
 
 async def test_a_copy_whose_start_goes_on_is_kept_without_a_request(api: FakeApi) -> None:
-    await tidier(api).look(KEY)
+    await tidier(api).reconcile(KEY)
     assert api.requests == []
 
 
@@ -72,7 +72,7 @@ async def test_a_copy_whose_start_goes_on_is_kept_without_a_request(api: FakeApi
 )
 async def test_a_copy_that_nobody_needs_is_collected(api: FakeApi, what: str, change: Any) -> None:
     change(api)
-    await tidier(api).look(KEY)
+    await tidier(api).reconcile(KEY)
     assert api.all(COPY) == [], what
 
 
@@ -88,34 +88,34 @@ async def test_a_copy_that_nobody_needs_is_collected(api: FakeApi, what: str, ch
 async def test_a_copy_is_left_alone_when(api: FakeApi, what: str, change: Any) -> None:
     api.edit(COPY, change)
     del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
-    await tidier(api).look(KEY)
+    await tidier(api).reconcile(KEY)
     assert len(api.all(COPY)) == 1, what
 
 
 async def test_the_copy_that_a_start_uses_is_kept(api: FakeApi) -> None:
     set_status(api, phase="Gated", conditions=STARTED, copy={"uid": api.one(COPY)["metadata"]["uid"]})
-    await tidier(api).look(KEY)
+    await tidier(api).reconcile(KEY)
     assert len(api.all(COPY)) == 1
 
 
 async def test_what_only_the_cache_says_collects_nothing(api: FakeApi) -> None:
     stale = tidier(api)
     stale.collector.cache.drop("DispatchStart", api.one("DispatchStart"))
-    await stale.look(KEY)
+    await stale.reconcile(KEY)
     assert len(api.all(COPY)) == 1
 
 
 async def test_a_copy_that_changed_since_it_was_read_is_kept(api: FakeApi) -> None:
     del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
     api.before = always("delete", COPY, refusal("delete", COPY, 409, "Conflict", "changed"))
-    assert (await tidier(api).look(KEY)).requeue
+    assert (await tidier(api).reconcile(KEY)).requeue
     assert len(api.all(COPY)) == 1
 
 
 async def test_a_copy_that_can_not_be_read_is_tried_again(api: FakeApi) -> None:
     del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
     api.before = always("get", COPY, unanswered("get"))
-    assert (await tidier(api).look(KEY)).requeue
+    assert (await tidier(api).reconcile(KEY)).requeue
 
 
 async def test_a_users_own_runtime_that_was_made_from_a_copy_is_kept(api: FakeApi) -> None:
@@ -123,5 +123,5 @@ async def test_a_users_own_runtime_that_was_made_from_a_copy_is_kept(api: FakeAp
     mine = {**copy, "metadata": {**copy["metadata"], "name": "my-own", "uid": "mine"}}
     api.put(mine)
     api.remove("DispatchStart", NAMESPACE, "llama-s1")
-    await tidier(api).look(Key(NAMESPACE, "my-own"))
+    await tidier(api).reconcile(Key(NAMESPACE, "my-own"))
     assert "my-own" in [one["metadata"]["name"] for one in api.all(COPY)]

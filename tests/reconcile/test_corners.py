@@ -51,7 +51,7 @@ async def crashed_before(api: FakeApi, operator: FakeOperator, verb: str, kind: 
 
     api.before = crash
     with pytest.raises(SystemExit):
-        await operator.look()
+        await operator.reconcile()
     api.before = lambda _request: None
 
 
@@ -68,14 +68,14 @@ async def test_a_backend_that_bypassed_its_crd_can_not_be_used(
 async def test_a_backend_that_can_not_be_read_is_no_verdict(api: FakeApi, operator: FakeOperator) -> None:
     api.edit(BACKEND, lambda held: held["spec"].update(state="Closed"))
     api.before = nth(1, "get", BACKEND, UNREADABLE)
-    assert (await operator.look()).requeue
+    assert (await operator.reconcile()).requeue
     assert "later" in message(operator.start(), "RequestValid")
 
 
 async def test_a_problem_of_the_request_waits_for_a_live_backend(api: FakeApi, operator: FakeOperator) -> None:
     api.edit(BACKEND, lambda held: held["spec"].update(runtimes=[{"name": "another"}]))
     api.before = nth(1, "get", BACKEND, UNREADABLE)
-    assert (await operator.look()).requeue
+    assert (await operator.reconcile()).requeue
     assert conditions(operator.start())["RequestValid"] == ("False", "ErrUnreachable")
 
 
@@ -133,7 +133,7 @@ async def test_a_job_that_says_nothing_of_its_backend_is_not_judged_without_it(
         del api.objects[BACKEND, NAMESPACE, "default"]
     if gone == "unreadable":
         api.before = always("get", BACKEND, UNREADABLE)
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Starting"
     assert conditions(operator.start())["ReadBack"] == ("False", "ErrUnreachable")
     assert len(api.all(JOB)) == 1
@@ -159,14 +159,14 @@ async def test_a_copy_that_changed_hands_before_it_had_an_owner(
 ) -> None:
     await crashed_before(api, operator, "patch", COPY)
     api.edit(COPY, lambda copy: copy["metadata"].update(metadata))
-    await operator.look()
+    await operator.reconcile()
     assert conditions(operator.start())["OwnerSet"] == want, what
 
 
 async def test_a_leftover_copy_that_is_being_deleted_is_waited_for(api: FakeApi, operator: FakeOperator) -> None:
     copy = sign(api, {"kind": COPY, "spec": {}}, deletionTimestamp="2026-01-01T00:00:00Z")
     api.put(copy)
-    await operator.look()
+    await operator.reconcile()
     assert conditions(operator.start())["RuntimeCopied"] == ("Unknown", "CopyLeaving")
     del api.objects[COPY, NAMESPACE, NAME]
     assert (await operator.settle())["status"]["phase"] == "Gated"
@@ -184,7 +184,7 @@ async def test_a_leftover_copy_that_can_not_be_cleared_away(
     left = {"kind": COPY, "spec": make_runtime()["spec"] if spec is None else spec}
     api.put(sign(api, left))
     api.before = nth(1, verb, COPY, error)
-    await operator.look()
+    await operator.reconcile()
     assert conditions(operator.start())["RuntimeCopied"][0] == "False"
     assert (await operator.settle())["status"]["phase"] == phase
 
@@ -196,7 +196,7 @@ async def test_whose_a_leftover_is_waits_for_a_live_read(api: FakeApi, operator:
     metadata: Object = {"ownerReferences": [owner]} if kind == JOB else {"annotations": other}
     api.put(sign(api, {"kind": COPY, "spec": make_runtime()["spec"]}, **metadata))
     api.before = nth(1, "get", kind, unanswered("get", kind))
-    assert (await operator.look()).requeue
+    assert (await operator.reconcile()).requeue
     assert len(api.all(COPY)) == 1
 
 
@@ -207,7 +207,7 @@ async def test_an_unanswered_create_whose_outcome_can_not_be_read_stays_in_fligh
     lost = always("create", JOB, unanswered())
     api.before = lambda request: reads(request) or lost(request)
     for _ in range(2):
-        assert (await operator.look()).requeue
+        assert (await operator.reconcile()).requeue
         assert operator.start()["status"]["phase"] == "InFlight"
     api.before = lambda _request: None
     operator.now += 60
@@ -216,7 +216,7 @@ async def test_an_unanswered_create_whose_outcome_can_not_be_read_stays_in_fligh
 
 async def test_an_unanswered_create_may_meet_anothers_train_job(api: FakeApi, operator: FakeOperator) -> None:
     api.before = nth(1, "create", JOB, unanswered())
-    await operator.look()
+    await operator.reconcile()
     api.put({"kind": JOB, "metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {}})
     operator.now += 60
     start = await operator.settle()
@@ -225,7 +225,7 @@ async def test_an_unanswered_create_may_meet_anothers_train_job(api: FakeApi, op
 
 async def test_a_name_that_was_taken_and_is_free_again_is_tried_again(api: FakeApi, operator: FakeOperator) -> None:
     api.before = nth(1, "create", JOB, refusal("create", JOB, 409, "AlreadyExists", "exists"))
-    assert (await operator.look()).requeue
+    assert (await operator.reconcile()).requeue
     assert (await operator.settle())["status"]["phase"] == "Gated"
 
 
@@ -242,10 +242,10 @@ async def test_a_stop_that_can_not_see_what_is_left_is_tried_until_known(
 ) -> None:
     await stopping(api, operator)
     api.before = always("get", kind, UNREADABLE)
-    assert (await operator.look()).requeue
+    assert (await operator.reconcile()).requeue
     assert conditions(operator.start())["Started"] == ("False", "ErrOutcomeUnknown")
     api.before = lambda _request: None
-    await operator.look()
+    await operator.reconcile()
     api.collect()
     assert (await operator.settle())["status"]["phase"] == "Refused"
 
@@ -253,7 +253,7 @@ async def test_a_stop_that_can_not_see_what_is_left_is_tried_until_known(
 async def test_a_train_job_that_takes_its_time_to_go_is_waited_for(api: FakeApi, operator: FakeOperator) -> None:
     await stopping(api, operator)
     api.edit(JOB, lambda job: job["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
-    result = await operator.look()
+    result = await operator.reconcile()
     assert result.requeue_after
     assert operator.start()["status"]["phase"] == "Stopping"
 
@@ -265,7 +265,7 @@ async def test_an_unowned_copy_that_can_not_be_deleted_is_tried_until_known(
         refusal("x", request.kind, 422, "Invalid", "no") if str(request) == "create TrainJob" else None
     )
     api.after = always("delete", COPY, unanswered("delete", COPY))
-    await operator.look()
+    await operator.reconcile()
     assert conditions(operator.start())["Started"] == ("False", "ErrOutcomeUnknown")
     api.after = lambda _request: None
     start = await operator.settle()
@@ -275,7 +275,7 @@ async def test_an_unowned_copy_that_can_not_be_deleted_is_tried_until_known(
 async def test_a_stop_whose_conditions_somebody_took_away_still_ends(api: FakeApi, operator: FakeOperator) -> None:
     await stopping(api, operator)
     api.edit("DispatchStart", lambda start: start["status"].update(conditions=[]))
-    await operator.look()
+    await operator.reconcile()
     api.collect()
     start = await operator.settle()
     assert (start["status"]["phase"], conditions(start)["Started"]) == ("Refused", ("False", "ErrRejected"))
@@ -289,7 +289,7 @@ async def test_what_turns_up_late_and_can_not_be_read_is_looked_at_again(
     await operator.settle()
     api.put(sign(api, {"kind": kind, "spec": {}}))
     api.before = nth(1, "get", kind, UNREADABLE)
-    assert (await operator.look()).requeue
+    assert (await operator.reconcile()).requeue
     await operator.settle()
     assert api.all(kind) == []
 
@@ -302,7 +302,7 @@ async def test_what_turns_up_late_and_can_not_be_deleted_is_tried_again(
     await operator.settle()
     api.put(sign(api, {"kind": kind, "spec": {}}))
     api.before = nth(1, "delete", kind, unanswered("delete", kind))
-    assert (await operator.look()).requeue
+    assert (await operator.reconcile()).requeue
     await operator.settle()
     assert api.all(kind) == []
 

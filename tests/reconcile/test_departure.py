@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.controllers.foreground_deletion import Departures, stand_in
+from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion, stand_in
 from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.render import read_backend, render_train_job, terms_of
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
@@ -27,21 +27,21 @@ def api() -> FakeApi:
     return FakeApi()
 
 
-def departures(api: FakeApi) -> Departures:
+def foreground_deletion(api: FakeApi) -> ForegroundDeletion:
     cache = Cache()
     for job in api.all("TrainJob"):
         cache.put("TrainJob", job)
-    return Departures(api, cache)  # type: ignore[arg-type]
+    return ForegroundDeletion(api, cache)  # type: ignore[arg-type]
 
 
 async def test_it_gets_one_that_it_owns(api: FakeApi) -> None:
     job = api.put(leaving())
-    await departures(api).look(KEY)
+    await foreground_deletion(api).reconcile(KEY)
     copy = api.one("TrainingRuntime")
     assert copy["metadata"]["name"] == NAME
     assert [owner["uid"] for owner in copy["metadata"]["ownerReferences"]] == [job["metadata"]["uid"]]
     assert [part["name"] for part in copy["spec"]["template"]["spec"]["replicatedJobs"]] == ["node"]
-    await departures(api).look(KEY)
+    await foreground_deletion(api).reconcile(KEY)
     assert api.writes() == ["create TrainingRuntime"]
 
 
@@ -55,22 +55,22 @@ async def test_it_gets_one_that_it_owns(api: FakeApi) -> None:
 )
 async def test_a_train_job_that_does_not_need_one_is_left_alone(api: FakeApi, what: str, metadata: Object) -> None:
     api.put(leaving(**metadata))
-    await departures(api).look(KEY)
+    await foreground_deletion(api).reconcile(KEY)
     assert api.writes() == [], what
 
 
 async def test_one_whose_copy_is_still_there_waits(api: FakeApi) -> None:
     api.put(leaving())
     api.put({"kind": "TrainingRuntime", "metadata": {"name": NAME, "namespace": NAMESPACE}})
-    assert not (await departures(api).look(KEY)).requeue
+    assert not (await foreground_deletion(api).reconcile(KEY)).requeue
     assert api.writes() == []
 
 
 async def test_one_that_is_gone_after_all_gets_nothing(api: FakeApi) -> None:
     api.put(leaving())
-    departing = departures(api)
+    departing = foreground_deletion(api)
     api.objects.clear()
-    assert not (await departing.look(KEY)).requeue
+    assert not (await departing.reconcile(KEY)).requeue
     assert api.all("TrainingRuntime") == []
 
 
@@ -78,7 +78,7 @@ async def test_one_that_is_gone_after_all_gets_nothing(api: FakeApi) -> None:
 async def test_what_fails_is_tried_again(api: FakeApi, reason: str, want: bool) -> None:
     api.put(leaving())
     api.before = always("create", "TrainingRuntime", refusal("create", "TrainingRuntime", 409, reason, "no"))
-    assert (await departures(api).look(KEY)).requeue is want
+    assert (await foreground_deletion(api).reconcile(KEY)).requeue is want
 
 
 def test_a_job_with_processes_keeps_its_torch_policy() -> None:

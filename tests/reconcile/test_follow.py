@@ -136,7 +136,7 @@ async def test_a_gate_that_a_human_opened_is_closed_again(api: FakeApi, operator
 async def test_a_gate_that_can_not_be_moved_is_tried_again(api: FakeApi, operator: FakeOperator, error: Any) -> None:
     set_gate(api, "Open")
     api.before = nth(1, "patch", JOB, error)
-    result = await operator.look()
+    result = await operator.reconcile()
     start = operator.start()
     assert result.requeue
     assert (start["status"]["phase"], conditions(start)["Reconciling"]) == ("Gated", ("True", "Opening"))
@@ -192,7 +192,7 @@ async def test_a_copy_that_can_not_be_checked_is_not_opened_and_tried_again(
     api.edit(COPY, lambda copy: copy["spec"].update(mlPolicy={}))
     set_gate(api, "Open")
     api.before = always("get", kind, refusal("get", kind, 503, "ServiceUnavailable", "later"))
-    result = await operator.look()
+    result = await operator.reconcile()
     assert result.requeue
     start = operator.start()
     assert conditions(start)["RuntimeCopied"] == ("True", "Copied")
@@ -313,7 +313,7 @@ async def test_a_second_train_job_is_never_opened(api: FakeApi, operator: FakeOp
 async def test_a_train_job_missing_from_the_cache_alone_is_not_lost(api: FakeApi, operator: FakeOperator) -> None:
     operator.watch()
     operator.cache.drop(JOB, api.one(JOB))
-    await operator.look(stale=True)
+    await operator.reconcile(stale=True)
     assert operator.start()["status"]["phase"] == "Gated"
     assert api.writes() == []
 
@@ -322,7 +322,7 @@ async def test_a_train_job_that_can_not_be_read_is_not_lost(api: FakeApi, operat
     operator.watch()
     operator.cache.drop(JOB, api.one(JOB))
     api.before = always("get", JOB, unanswered("get"))
-    assert (await operator.look(stale=True)).requeue
+    assert (await operator.reconcile(stale=True)).requeue
     assert api.writes() == []
 
 
@@ -353,7 +353,7 @@ async def test_an_open_gate_without_a_pod_is_explained_by_the_newest_warning_aft
             },
         )
     operator.now = 1_767_225_610.0
-    result = await operator.look()
+    result = await operator.reconcile()
     assert result.requeue_after == pytest.approx(20)
     assert "warning" not in message(operator.start(), "Succeeded")
     operator.now += 20

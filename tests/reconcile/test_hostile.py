@@ -1,4 +1,4 @@
-"""Objects that no operator of ours wrote: whatever they hold, a look ends, and says something."""
+"""Objects that no operator of ours wrote: whatever they hold, a reconcile ends, and says something."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ async def test_any_spec_and_any_status_end_a_look(
     api.put(start, **status)
     operator = FakeOperator(api, checks_invariants=False)
     for _ in range(3):
-        await operator.look()
+        await operator.reconcile()
     assert len(api.all(JOB)) <= 1
 
 

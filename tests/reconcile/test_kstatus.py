@@ -77,5 +77,5 @@ async def test_each_phase_reads_as_it_should(
     for change in (before, after):
         if change:
             change(api)
-        await operator.look()
+        await operator.reconcile()
     assert (operator.start()["status"]["phase"], kstatus(operator.start())) == (phase, want)

@@ -9,7 +9,7 @@ from support.fake_api import FakeApi, Request, always, nth, refusal, unanswered
 from support.operator import FakeOperator, conditions, message
 
 Object = dict[str, Any]
-# In virtual time: a look waits for the Workload.
+# In virtual time: a reconcile waits for the Workload.
 pytestmark = pytest.mark.looptime
 JOB, WORKLOAD = "TrainJob", "Workload"
 GATE = "dispatch.phpboyscout.uk/start-gate"
@@ -98,7 +98,7 @@ async def opened(api: FakeApi, operator: FakeOperator) -> Object:
 
 
 async def test_a_gated_workload_ends_the_start_in_the_same_look(api: KueueApi, operator: FakeOperator) -> None:
-    await operator.look()
+    await operator.reconcile()
     start = operator.start()
     assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == ("Gated", ("True", "Gated"))
     assert [str(request) for request in api.requests] == [
@@ -127,7 +127,7 @@ async def test_what_is_missing_is_waited_for_and_then_refused(
     api: KueueApi, operator: FakeOperator, what: str, makes: dict[str, Any] | None, want: str
 ) -> None:
     api.makes = makes
-    result = await operator.look()
+    result = await operator.reconcile()
     start = operator.start()
     assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == (
         "Starting",
@@ -136,7 +136,7 @@ async def test_what_is_missing_is_waited_for_and_then_refused(
     assert want in message(start, "WorkloadGated")
     assert result.requeue_after == pytest.approx(11)
     operator.now += 12
-    await operator.look()
+    await operator.reconcile()
     start = operator.start()
     assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == ("Stopping", ("False", "ErrRejected"))
     assert want in message(start, "WorkloadGated")
@@ -149,10 +149,10 @@ async def test_what_is_missing_is_waited_for_and_then_refused(
 
 async def test_a_workload_that_comes_late_is_in_time(api: KueueApi, operator: FakeOperator) -> None:
     api.makes = None
-    await operator.look()
+    await operator.reconcile()
     operator.now += 5
     put_workload(api)
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Gated"
 
 
@@ -223,22 +223,22 @@ async def test_the_refusal_says_why_when_it_is_known(
         made = dict(obj)
         api.put(made, **made.pop("status", {}))
     api.makes = makes
-    await operator.look()
+    await operator.reconcile()
     operator.now += 12
-    await operator.look()
+    await operator.reconcile()
     assert want in message(operator.start(), "WorkloadGated")
 
 
 async def test_a_reason_that_can_not_be_read_is_left_out(api: KueueApi, operator: FakeOperator) -> None:
     api.makes = None
-    await operator.look()
+    await operator.reconcile()
     operator.now += 12
     api.before = lambda request: (
         refusal("get", request.kind, 403, "Forbidden", "no")
         if request.kind in {"LocalQueue", "ClusterQueue", "AdmissionCheck"}
         else None
     )
-    await operator.look()
+    await operator.reconcile()
     assert message(operator.start(), "WorkloadGated") == "no Workload of the TrainJob exists, after 10s"
 
 
@@ -246,10 +246,10 @@ async def test_a_reason_that_can_not_be_read_is_left_out(api: KueueApi, operator
 async def test_a_workload_that_can_not_be_read_stops_nothing(api: KueueApi, operator: FakeOperator, verb: str) -> None:
     if verb == "list":
         api.makes = None
-        await operator.look()
+        await operator.reconcile()
         operator.now += 12
     api.before = nth(1, verb, WORKLOAD, unanswered(verb))
-    result = await operator.look()
+    result = await operator.reconcile()
     assert result.requeue
     assert operator.start()["status"]["phase"] == "Starting"
     assert len(api.all(JOB)) == 1
@@ -257,11 +257,11 @@ async def test_a_workload_that_can_not_be_read_stops_nothing(api: KueueApi, oper
 
 async def test_a_workload_that_only_a_live_read_finds_is_enough(api: KueueApi, operator: FakeOperator) -> None:
     api.makes = None
-    await operator.look()
+    await operator.reconcile()
     operator.now += 12
     operator.watch()
     put_workload(api)
-    await operator.look(stale=True)
+    await operator.reconcile(stale=True)
     assert operator.start()["status"]["phase"] == "Gated"
 
 
@@ -286,7 +286,7 @@ async def test_a_gate_that_others_change_meanwhile_loses_no_name(api: KueueApi, 
     set_gate(api, "Open")
     operator.watch()
     api.edit(JOB, lambda job: job["metadata"]["annotations"].update({GATED_BY: f"{GATE},late.example/gate"}))
-    await operator.look(stale=True)
+    await operator.reconcile(stale=True)
     assert api.one(JOB)["metadata"]["annotations"][GATED_BY] == "late.example/gate"
 
 
@@ -374,7 +374,7 @@ async def test_a_crash_between_held_and_the_deactivation_is_resumed(api: KueueAp
 
     api.before = crash
     with pytest.raises(SystemExit):
-        await operator.look()
+        await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Held"
     assert conditions(operator.start())["Reconciling"] == ("True", "Closing")
     api.before = lambda _request: None
@@ -423,7 +423,7 @@ async def test_what_undoes_the_gate_is_met_with_patience(api: KueueApi, operator
 
     api.patch = undone  # type: ignore[method-assign]
     set_gate(api, "Open" if kind == JOB else "Held")
-    result = await operator.look()
+    result = await operator.reconcile()
     assert result.requeue
     assert "moved it back at once" in message(operator.start(), "Reconciling")
 
@@ -432,10 +432,10 @@ async def test_a_failing_hold_is_tried_again(api: KueueApi, operator: FakeOperat
     await opened(api, operator)
     set_gate(api, "Held")
     api.before = always("patch", WORKLOAD, refusal("patch", WORKLOAD, 429, "TooManyRequests", "later"))
-    assert (await operator.look()).requeue
+    assert (await operator.reconcile()).requeue
     assert conditions(operator.start())["Reconciling"] == ("True", "Closing")
     api.before = always("patch", WORKLOAD, refusal("patch", WORKLOAD, 409, "Conflict", "uid"))
-    assert (await operator.look()).requeue
+    assert (await operator.reconcile()).requeue
     api.before = lambda _request: None
     await operator.settle()
     assert api.one(WORKLOAD)["spec"]["active"] is False
@@ -446,7 +446,7 @@ async def test_a_job_that_kueue_suspends_anyway_is_reported_and_not_fought(
 ) -> None:
     api.edit("DispatchBackend", lambda backend: backend["spec"].pop("kueue"))
     api.makes = {"gates": "", "check": None, "conditions": [told("QuotaReserved", "False", "Pending", "no quota")]}
-    await operator.look()
+    await operator.reconcile()
     assert "WorkloadGated" not in conditions(operator.start())
     for gate in ("Closed", "Open"):
         set_gate(api, gate)

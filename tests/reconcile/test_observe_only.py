@@ -91,7 +91,7 @@ async def test_a_refusal_rests_on_a_live_read(api: FakeApi, operator: FakeOperat
     gates(api, start_gate="a pod came through")
     operator.watch()
     api.edit(BACKEND, lambda held: held.update(status=make_backend()["status"]))
-    await operator.look(stale=True)
+    await operator.reconcile(stale=True)
     assert operator.start()["status"]["phase"] == "Gated"
 
 
@@ -112,7 +112,7 @@ async def test_a_start_that_is_stored_changed_makes_its_backend_observe_only(
     injects(api)
     api.collects = True
     api.edit(BACKEND, lambda held: held["status"].update(proof={"operatorVersion": "1.0.0"}))
-    await operator.look()
+    await operator.reconcile()
     status = api.one(BACKEND)["status"]
     assert unproven(status).keys() == {"fields-kept"}
     assert "DispatchStart llama-s1 failed: " in unproven(status)["fields-kept"]
@@ -132,7 +132,7 @@ async def test_a_start_that_is_stored_changed_makes_its_backend_observe_only(
     assert (event.type, event.reason) == ("Warning", "ObserveOnly")
     # The next one is refused before anything is created.
     api.put(make_start("second", submission=2))
-    await operator.look("second")
+    await operator.reconcile("second")
     assert conditions(operator.start("second"))["Started"] == ("False", "ErrUnsupported")
 
 
@@ -141,8 +141,8 @@ async def test_two_starts_that_fail_doubt_once(api: FakeApi, operator: FakeOpera
     api.put(make_start("second", submission=2))
     other = FakeOperator(api)
     other.watch()
-    await operator.look()
-    await other.look("second", stale=True)
+    await operator.reconcile()
+    await other.reconcile("second", stale=True)
     assert operator.start("second")["status"]["phase"] == "Stopping"
     assert api.writes().count("patch DispatchBackend status") == 1
 
@@ -160,7 +160,7 @@ async def test_a_doubt_that_can_not_be_written_keeps_no_refusal_back(
 ) -> None:
     injects(api)
     api.before = fault
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Stopping", what
     assert bool(unproven(api.one(BACKEND)["status"])) is want
 
@@ -170,7 +170,7 @@ async def test_a_change_is_no_verdict_while_the_backend_can_not_be_read(api: Fak
     injects(api, loses=("dispatch.phpboyscout.uk/backend",))
     api.collects = True
     api.before = always("get", BACKEND, unanswered("get", BACKEND))
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] not in {"Stopping", "Refused"}
     assert api.one(JOB)
     api.before = lambda _: None
@@ -184,7 +184,7 @@ async def test_a_backend_that_was_proven_after_the_train_job_was_made_is_not_dou
     # Such as one that was doubted for this Start, and was proven again while its stop goes on.
     injects(api)
     api.created = "2025-12-31T23:59:59Z"
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Stopping"
     assert unproven(api.one(BACKEND)["status"]) == {}
 
@@ -198,7 +198,7 @@ async def test_a_backend_that_is_gone_is_not_doubted(api: FakeApi, operator: Fak
         return None
 
     api.before = fault
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Stopping"
     assert "patch DispatchBackend status" not in api.writes()
 
@@ -206,7 +206,7 @@ async def test_a_backend_that_is_gone_is_not_doubted(api: FakeApi, operator: Fak
 @pytest.mark.parametrize("verb", ["get", "patch"])
 async def test_what_is_only_transient_doubts_nothing(api: FakeApi, operator: FakeOperator, verb: str) -> None:
     api.before = nth(1, verb, JOB if verb == "get" else COPY, unanswered())
-    await operator.look()
+    await operator.reconcile()
     assert "patch DispatchBackend status" not in api.writes()
 
 
@@ -216,17 +216,17 @@ async def test_a_doubted_backend_is_probed_at_once() -> None:
         api.put(obj)
     api.documents = served()
     probing = FakeBackends(api)
-    await probing.look()
+    await probing.reconcile()
     injects(api)
     api.created = "2026-01-01T00:01:00Z"
-    await FakeOperator(api, now=NOW + 60).look()
+    await FakeOperator(api, now=NOW + 60).reconcile()
     assert unproven(probing.status()).keys() == {"fields-kept"}
-    await probing.look()
+    await probing.reconcile()
     assert "INJECTED" in unproven(probing.status())["fields-kept"]
     assert "llama-s1" not in unproven(probing.status())["fields-kept"]
     api.admit = lambda _request, body: body
     probing.ahead = 1.1
-    await probing.look()
+    await probing.reconcile()
     assert unproven(probing.status()) == {}
 
 

@@ -34,7 +34,7 @@ def message(status: Object, kind: str) -> str:
 
 async def test_a_new_backend_is_proven_and_nothing_is_left(api: FakeApi) -> None:
     operator = FakeBackends(api)
-    result = await operator.look()
+    result = await operator.reconcile()
     status = operator.status()
     assert [gate["name"] for gate in status["gates"]] == list(ALL)
     assert all(gate["proven"] and gate["lastProbeTime"] == "2026-01-01T00:00:03Z" for gate in status["gates"])
@@ -67,7 +67,7 @@ async def test_the_probe_is_a_start_that_can_run_nowhere(api: FakeApi) -> None:
         return body
 
     api.admit = keep
-    await FakeBackends(api).look()
+    await FakeBackends(api).reconcile()
     job, copy, backend = made[JOB], made[COPY], api.one(BACKEND)["metadata"]
     for obj in (job, copy):
         labels, annotations = obj["metadata"]["labels"], obj["metadata"]["annotations"]
@@ -102,19 +102,19 @@ async def test_each_probe_has_a_job_id_of_its_own(api: FakeApi) -> None:
 
     api.admit = keep
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     operator.ahead = DAY + 1
-    await operator.look()
+    await operator.reconcile()
     assert len(names) == 2
 
 
 async def test_a_look_at_a_proven_backend_makes_no_write_and_a_restart_no_probe(api: FakeApi) -> None:
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     api.requests.clear()
-    await operator.look()
+    await operator.reconcile()
     assert api.requests == []
-    await FakeBackends(api).look()
+    await FakeBackends(api).reconcile()
     assert [str(request) for request in api.requests] == ["get Served"]
 
 
@@ -147,7 +147,7 @@ async def test_what_the_proof_rests_on_is_proven_again_at_once_when_it_changes(
     api: FakeApi, what: str, change: Callable[[FakeApi], None], why: str
 ) -> None:
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     change(api)
     seen: list[str] = []
     api.watches.append(
@@ -161,13 +161,13 @@ async def test_what_the_proof_rests_on_is_proven_again_at_once_when_it_changes(
             else None
         )
     )
-    await operator.look()
+    await operator.reconcile()
     assert seen == [f"the gates are being probed: {why}"], what
     assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
     assert operator.status()["observedGeneration"] == api.one(BACKEND)["metadata"]["generation"]
     assert left(api) == []
     api.requests.clear()
-    await operator.look()
+    await operator.reconcile()
     assert api.writes() == []
 
 
@@ -178,27 +178,27 @@ async def test_a_day_or_another_served_crd_asks_for_a_new_proof(
     api: FakeApi, ahead: float, change: Callable[[FakeApi], None] | None, want: bool
 ) -> None:
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     if change:
         change(api)
     api.requests.clear()
     operator.ahead = ahead
-    await operator.look()
+    await operator.reconcile()
     assert bool(api.writes()) is want
 
 
 async def test_another_version_of_the_operator_proves_again(api: FakeApi) -> None:
-    await FakeBackends(api).look()
+    await FakeBackends(api).reconcile()
     api.requests.clear()
     other = FakeBackends(api, version="1.0.1")
-    await other.look()
+    await other.reconcile()
     assert "create TrainJob" in api.writes()
     assert other.status()["proof"]["operatorVersion"] == "1.0.1"
 
 
 async def test_the_old_verdict_stands_while_it_is_made_again(api: FakeApi) -> None:
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     held: list[Object] = []
 
     def keep(_request: Any, body: Object) -> Object:
@@ -207,7 +207,7 @@ async def test_the_old_verdict_stands_while_it_is_made_again(api: FakeApi) -> No
 
     api.admit = keep
     operator.ahead = DAY + 4
-    await operator.look()
+    await operator.reconcile()
     assert [conditions(status) for status in held] == [
         {"Ready": ("True", "Proven"), "Reconciling": ("True", "Probing")}
     ] * 2
@@ -325,7 +325,7 @@ async def test_what_fails_leaves_its_gate_unproven_with_the_reason(
 ) -> None:
     break_it(api)
     operator = FakeBackends(api)
-    result = await operator.look()
+    result = await operator.reconcile()
     found = unproven(operator.status())
     assert found.keys() == want.keys(), what
     for gate, texts in want.items():
@@ -341,14 +341,14 @@ async def test_what_fails_leaves_its_gate_unproven_with_the_reason(
 async def test_a_plain_backend_needs_no_kueue(api: FakeApi) -> None:
     del api.documents["kueue.x-k8s.io/v1beta2"]
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     assert unproven(operator.status()) == {}
     assert {"api": "kueue.x-k8s.io/v1beta2"} in operator.status()["proof"]["served"]
 
 
 async def test_nothing_is_created_where_a_field_is_not_served(api: FakeApi) -> None:
     api.documents[TRAINER] = without(api.documents[TRAINER], JOB, "spec.activeDeadlineSeconds")
-    await FakeBackends(api).look()
+    await FakeBackends(api).reconcile()
     assert set(api.writes()) == {"patch DispatchBackend status"}
 
 
@@ -358,12 +358,12 @@ async def test_a_probe_that_failed_is_tried_again_with_backoff_whatever_wakes_it
     waits = []
     for _ in range(8):
         api.requests.clear()
-        result = await operator.look()
+        result = await operator.reconcile()
         assert result.requeue_after
         waits.append(result.requeue_after)
         # Its own writes wake it too.
         api.requests.clear()
-        assert (await operator.look()).requeue_after == pytest.approx(result.requeue_after)
+        assert (await operator.reconcile()).requeue_after == pytest.approx(result.requeue_after)
         assert api.requests == []
         # A little more, because times of this size are rounded to a fraction of a microsecond.
         operator.ahead += result.requeue_after + 0.001
@@ -374,21 +374,21 @@ async def test_a_probe_that_failed_is_tried_again_with_backoff_whatever_wakes_it
 async def test_a_failed_probe_waits_for_nothing_once_its_ground_has_changed(api: FakeApi) -> None:
     breaks_rules(api)
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     api.edit("ClusterTrainingRuntime", lambda held: held.update(spec=make_runtime()["spec"]))
-    await operator.look()
+    await operator.reconcile()
     assert unproven(operator.status()) == {}
 
 
 async def test_a_restart_after_a_failed_probe_makes_none_for_a_minute(api: FakeApi) -> None:
     breaks_rules(api)
-    await FakeBackends(api).look()
+    await FakeBackends(api).reconcile()
     api.requests.clear()
     restarted = FakeBackends(api)
-    assert (await restarted.look()).requeue_after == pytest.approx(60)
+    assert (await restarted.reconcile()).requeue_after == pytest.approx(60)
     assert api.writes() == []
     restarted.ahead = 61
-    await restarted.look()
+    await restarted.reconcile()
     assert api.writes()
 
 
@@ -418,12 +418,12 @@ async def test_what_goes_unanswered_is_no_verdict_and_the_old_one_stands(
 ) -> None:
     operator = FakeBackends(api)
     if known:
-        await operator.look()
+        await operator.reconcile()
         operator.ahead = DAY + 4
         # The schemas are remembered; anything about them changes, so that they are read again.
         api.documents[TRAINER]["info"] = {"version": "another"}
     setattr(api, where, fault())
-    result = await operator.look()
+    result = await operator.reconcile()
     status = operator.status()
     if where == "after" and ("create" in what or what == "the owner"):
         # It was carried out, and found by a live read.
@@ -436,7 +436,7 @@ async def test_what_goes_unanswered_is_no_verdict_and_the_old_one_stands(
         assert "came to no verdict" in message(status, "Reconciling")
     assert result.requeue or result.requeue_after
     operator.ahead += (result.requeue_after or 0) + 0.001
-    await operator.look()
+    await operator.reconcile()
     assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
     assert left(api) == []
 
@@ -445,16 +445,16 @@ async def test_what_goes_unanswered_is_no_verdict_and_the_old_one_stands(
 async def test_a_backend_that_takes_no_starts_is_not_probed(state: str) -> None:
     api = make_api(state=state)
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     assert conditions(operator.status()) == {"Ready": ("Unknown", state)}
     assert "gates" not in operator.status()
     assert set(api.writes()) == {"patch DispatchBackend status"}
     api.edit(BACKEND, lambda held: held["spec"].update(state="Open"))
-    await operator.look()
+    await operator.reconcile()
     assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
     api.edit(BACKEND, lambda held: held["spec"].update(state=state))
     api.requests.clear()
-    await operator.look()
+    await operator.reconcile()
     assert api.writes() == ["patch DispatchBackend status"]
     assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
     assert operator.status()["observedGeneration"] == 3
@@ -470,10 +470,10 @@ async def test_a_result_is_only_written_for_the_generation_that_was_probed(api: 
         return None
 
     api.before = fault
-    result = await operator.look()
+    result = await operator.reconcile()
     assert "gates" not in operator.status()
     assert result.requeue_after == 1.0
-    await operator.look()
+    await operator.reconcile()
     assert operator.status()["proof"]["backendGeneration"] == 2
 
 
@@ -487,7 +487,7 @@ async def test_a_label_that_is_changed_meanwhile_changes_nothing(api: FakeApi) -
         return None
 
     api.before = fault
-    await operator.look()
+    await operator.reconcile()
     assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
 
 
@@ -501,9 +501,9 @@ async def test_a_backend_that_goes_away_while_it_is_probed_is_let_go(api: FakeAp
         return None
 
     api.before = fault
-    await operator.look()
+    await operator.reconcile()
     assert left(api) == []
-    await operator.look()
+    await operator.reconcile()
     assert api.all(BACKEND) == []
 
 
@@ -512,7 +512,7 @@ REQUESTS = 22
 
 
 async def test_a_probe_makes_so_many_requests(api: FakeApi) -> None:
-    await FakeBackends(api).look()
+    await FakeBackends(api).reconcile()
     assert len(api.requests) == REQUESTS
 
 
@@ -527,9 +527,9 @@ async def test_a_crash_at_any_request_leaves_nothing_once_it_runs_again(api: Fak
 
     setattr(api, where, crash)
     with pytest.raises(SystemExit):
-        await FakeBackends(api).look()
+        await FakeBackends(api).reconcile()
     setattr(api, where, lambda _request: None)
     restarted = FakeBackends(api)
-    await restarted.look()
+    await restarted.reconcile()
     assert conditions(restarted.status()) == {"Ready": ("True", "Proven")}
     assert left(api) == []

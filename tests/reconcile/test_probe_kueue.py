@@ -70,7 +70,7 @@ async def kueue() -> Kueue:
 
 async def test_a_backend_with_kueue_is_proven(kueue: Kueue) -> None:
     operator = FakeBackends(kueue.api)
-    await operator.look()
+    await operator.reconcile()
     assert unproven(operator.status()) == {}
     assert [entry["api"] for entry in operator.status()["proof"]["served"]] == [
         "jobset.x-k8s.io/v1alpha2",
@@ -84,14 +84,14 @@ async def test_a_backend_with_kueue_is_proven(kueue: Kueue) -> None:
 async def test_a_slow_kueue_is_waited_for(kueue: Kueue, after: float) -> None:
     kueue.after = after
     operator = FakeBackends(kueue.api)
-    await operator.look()
+    await operator.reconcile()
     assert unproven(operator.status()) == {}
 
 
 async def test_a_kueue_that_writes_all_the_time_is_no_news(kueue: Kueue) -> None:
     kueue.checks = ["other"]
     operator = FakeBackends(kueue.api)
-    looking = asyncio.create_task(operator.look())
+    looking = asyncio.create_task(operator.reconcile())
     for number in range(2_000):
         await asyncio.sleep(0.01)
         if kueue.made():
@@ -118,7 +118,7 @@ async def test_a_gate_that_kueue_does_not_keep_is_not_proven(
 ) -> None:
     change(kueue)
     operator = FakeBackends(kueue.api)
-    await operator.look()
+    await operator.reconcile()
     found = unproven(operator.status())
     assert found.keys() == {"start-gate"}, what
     assert want in found["start-gate"]
@@ -142,7 +142,7 @@ async def test_what_happens_to_the_workload_while_the_gate_is_held_counts(
     kueue: Kueue, what: str, change: Callable[[Object], None] | None, want: str
 ) -> None:
     operator = FakeBackends(kueue.api)
-    looking = asyncio.create_task(operator.look())
+    looking = asyncio.create_task(operator.reconcile())
     await asyncio.sleep(1)
     begun = operator.now()
     if change:

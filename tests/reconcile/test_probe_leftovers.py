@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.controllers.foreground_deletion import Departures
-from dispatch_operator.controllers.leftovers import Tidier
-from dispatch_operator.controllers.orphaned_copies import Collector
+from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
+from dispatch_operator.controllers.leftovers import Leftovers
+from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.kube.store import Key
 from support.backends import FakeBackends, left, make_api, unproven
 from support.builders import NAMESPACE
@@ -34,7 +34,7 @@ async def crashed(api: FakeApi, verb: str, kind: str) -> None:
 
     api.before = crash
     with pytest.raises(SystemExit):
-        await FakeBackends(api).look()
+        await FakeBackends(api).reconcile()
     api.before = lambda _request: None
     for key, obj in api.objects.items():
         if key[0] in {COPY, JOB}:
@@ -48,7 +48,7 @@ async def test_what_a_crash_left_is_deleted_before_the_next_probe(api: FakeApi, 
     operator = FakeBackends(api)
     before: list[list[str]] = []
     api.admit = lambda _request, body: before.append(left(api)) or body  # type: ignore[func-returns-value]
-    await operator.look()
+    await operator.reconcile()
     assert before[0] == []
     assert unproven(operator.status()) == {}
     assert left(api) == []
@@ -60,7 +60,7 @@ async def test_what_is_not_of_this_backend_is_left_alone(api: FakeApi) -> None:
     for kind in (COPY, JOB):
         api.edit(kind, lambda obj: obj["metadata"].update(annotations=theirs, ownerReferences=[]))
     before = left(api)
-    await FakeBackends(api).look()
+    await FakeBackends(api).reconcile()
     assert left(api) == before
 
 
@@ -76,35 +76,35 @@ async def test_a_create_that_lands_late_is_deleted_once_no_run_can_be_busy_with_
         raise unanswered()
 
     api.create = lost  # type: ignore[method-assign]
-    result = await operator.look()
+    result = await operator.reconcile()
     operator.ahead = result.requeue_after or 0
-    await operator.look()
+    await operator.reconcile()
     assert unproven(operator.status()) == {}
     late = {**bodies[0], "metadata": {**bodies[0]["metadata"], "creationTimestamp": "2026-01-01T00:00:10Z"}}
     api.put(late)
     # Perhaps another operator's run is busy with it.
     operator.ahead = 11
-    result = await operator.look()
+    result = await operator.reconcile()
     assert result.requeue_after is not None
     assert result.requeue_after < 13
     assert left(api) != []
     operator.ahead = 30
-    await operator.look()
+    await operator.reconcile()
     assert left(api) == []
     assert unproven(operator.status()) == {}
 
 
 async def test_a_second_operator_comes_between_and_both_agree_in_the_end(api: FakeApi) -> None:
     first, second = FakeBackends(api), FakeBackends(api)
-    looking = asyncio.create_task(first.look())
+    looking = asyncio.create_task(first.reconcile())
     await asyncio.sleep(1)
     assert left(api)
-    result, _ = await asyncio.gather(looking, second.look())
+    result, _ = await asyncio.gather(looking, second.reconcile())
     # The second has swept away what the first was busy with, and that is no verdict on the backend.
     assert unproven(first.status()) == {}
     assert result.requeue_after
-    await first.look()
-    await second.look()
+    await first.reconcile()
+    await second.reconcile()
     assert unproven(first.status()) == {}
     assert left(api) == []
 
@@ -130,7 +130,7 @@ async def test_what_somebody_deletes_in_the_middle_is_no_verdict(
             )
         )
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     if kind == JOB and when != ("create", JOB):
         assert "gates" not in operator.status()
     if kind == COPY and when == ("create", JOB):
@@ -147,7 +147,7 @@ async def test_a_copy_that_is_gone_when_its_owner_is_set_is_a_failure(api: FakeA
 
     api.before = fault
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     assert "is gone" in unproven(operator.status())["fields-kept"]
 
 
@@ -159,32 +159,32 @@ async def test_a_deleted_backend_takes_the_copy_of_its_probe_along(api: FakeApi)
     concerned = list(operator.cache.targets(BACKEND, backend))
     assert concerned == [Key(NAMESPACE, copy["metadata"]["name"])]
     cluster: Any = api
-    tidier = Tidier(Departures(cluster, operator.cache), Collector(cluster, operator.cache))
-    await tidier.look(concerned[0])
+    tidier = Leftovers(ForegroundDeletion(cluster, operator.cache), OrphanedCopies(cluster, operator.cache))
+    await tidier.reconcile(concerned[0])
     assert left(api)
     api.remove(BACKEND, NAMESPACE, "default")
-    await tidier.look(concerned[0])
+    await tidier.reconcile(concerned[0])
     assert left(api) == []
 
 
 async def test_a_backend_that_is_going_is_left_alone(api: FakeApi) -> None:
     api.edit(BACKEND, lambda held: held["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
     operator = FakeBackends(api)
-    await operator.look()
-    await operator.look("another")
+    await operator.reconcile()
+    await operator.reconcile("another")
     assert api.requests == []
 
 
 async def test_one_that_the_crd_would_refuse_is_left_alone(api: FakeApi) -> None:
     api.edit(BACKEND, lambda held: held["spec"].update(runtimes="all"))
-    await FakeBackends(api).look()
+    await FakeBackends(api).reconcile()
     assert api.requests == []
 
 
 async def test_a_status_that_can_not_be_written_is_tried_again(api: FakeApi) -> None:
     api.before = always("patch", BACKEND, refusal("patch", BACKEND, 403, "Forbidden", "cannot patch"))
     operator = FakeBackends(api)
-    assert (await operator.look()).requeue
+    assert (await operator.reconcile()).requeue
     assert left(api) == []
 
 
@@ -199,7 +199,7 @@ async def test_what_is_gone_before_it_is_swept_is_no_failure(api: FakeApi, kind:
 
     api.before = fault
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     assert unproven(operator.status()) == {}
     assert left(api) == []
 
@@ -207,9 +207,9 @@ async def test_what_is_gone_before_it_is_swept_is_no_failure(api: FakeApi, kind:
 async def test_a_backend_that_was_proven_since_the_watch_told_of_it_is_not_probed(api: FakeApi) -> None:
     late = FakeBackends(api)
     api.watches.clear()
-    await FakeBackends(api).look()
+    await FakeBackends(api).reconcile()
     api.requests.clear()
-    await late.look()
+    await late.reconcile()
     assert api.writes() == []
 
 
@@ -224,7 +224,7 @@ async def test_a_watch_that_lags_behind_is_helped_by_live_reads(api: FakeApi) ->
             api.collect()
 
     api.before = fault
-    await operator.look()
+    await operator.reconcile()
     assert unproven(operator.status()) == {}
     assert operator.now() < 1_767_225_605
 
@@ -233,7 +233,7 @@ async def test_a_watch_that_lags_behind_is_helped_by_live_reads(api: FakeApi) ->
 async def test_a_backend_that_changes_ends_the_probe_at_once(gone: bool) -> None:
     api = make_api(timeouts={"hold": "1h"})
     operator = FakeBackends(api)
-    looking = asyncio.create_task(operator.look())
+    looking = asyncio.create_task(operator.reconcile())
     await asyncio.sleep(1)
     if gone:
         api.remove(BACKEND, NAMESPACE, "default")
@@ -243,14 +243,14 @@ async def test_a_backend_that_changes_ends_the_probe_at_once(gone: bool) -> None
     assert operator.now() < 1_767_225_602
     assert result.requeue_after == 1.0
     assert left(api) == []
-    await operator.look()
+    await operator.reconcile()
     assert gone or unproven(operator.status()) == {}
 
 
 async def test_a_budget_bounds_a_probe_that_somebody_undoes(api: FakeApi) -> None:
     api.before = always("patch", COPY, refusal("patch", COPY, 409, "Conflict", "changed"))
     operator = FakeBackends(api)
-    await operator.look()
+    await operator.reconcile()
     (ready,) = [entry for entry in operator.status()["conditions"] if entry["type"] == "Ready"]
     assert "100 requests" in ready["message"]
     assert left(api) == []

@@ -55,7 +55,7 @@ def of_another(name: str = "other", uid: str = "other-uid") -> dict[str, Any]:
 
 
 async def test_a_start_makes_six_requests_and_a_second_look_makes_none(api: FakeApi, operator: FakeOperator) -> None:
-    result = await operator.look()
+    result = await operator.reconcile()
     assert [str(request) for request in api.requests] == [
         "get ClusterTrainingRuntime",
         "create TrainingRuntime",
@@ -66,7 +66,7 @@ async def test_a_start_makes_six_requests_and_a_second_look_makes_none(api: Fake
     ]
     assert not result.requeue
     api.requests.clear()
-    await operator.look()
+    await operator.reconcile()
     assert api.requests == []
 
 
@@ -147,7 +147,7 @@ async def test_a_backend_that_the_cache_has_not_seen_is_read_before_a_verdict(
 ) -> None:
     operator.watch()
     operator.cache.drop("DispatchBackend", api.one("DispatchBackend"))
-    await operator.look(stale=True)
+    await operator.reconcile(stale=True)
     assert operator.start()["status"]["phase"] == "Gated"
 
 
@@ -202,7 +202,7 @@ async def test_a_copy_of_a_living_start_is_left_alone(
     other["metadata"]["uid"] = "other-uid"
     api.put(copy_of(api) | {"metadata": {"name": NAME, "namespace": NAMESPACE, **of_another()}})
     api.put(other, phase=phase, observedGeneration=1, conditions=[])
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == want_phase
 
 
@@ -234,7 +234,7 @@ async def test_a_train_job_that_was_stored_changed_is_stopped_after_the_verdict_
         return body
 
     api.admit = webhook
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Stopping"
     assert operator.start()["status"]["reference"]["name"] == f"{NAMESPACE}/{NAME}"
     api.collect()
@@ -313,7 +313,7 @@ async def test_a_create_that_was_not_carried_out_is_tried_again(
     api: FakeApi, operator: FakeOperator, kind: str, error: ApiError
 ) -> None:
     api.before = nth(1, "create", kind, error)
-    result = await operator.look()
+    result = await operator.reconcile()
     assert result.requeue
     assert conditions(operator.start())["Started"] == ("False", "ErrUnreachable")
     assert conditions(operator.start())["Reconciling"] == ("True", "ErrUnreachable")
@@ -347,12 +347,12 @@ async def test_a_lost_create_is_in_flight_until_the_call_bound_and_then_made_aga
     api: FakeApi, operator: FakeOperator
 ) -> None:
     api.before = nth(1, "create", JOB, unanswered())
-    result = await operator.look()
+    result = await operator.reconcile()
     assert operator.start()["status"]["phase"] == "InFlight"
     assert conditions(operator.start())["Started"] == ("False", "ErrOutcomeUnknown")
     assert result.requeue_after == pytest.approx(31)
     operator.now += 10
-    result = await operator.look()
+    result = await operator.reconcile()
     assert api.all(JOB) == []
     assert result.requeue_after == pytest.approx(21)
     operator.now += 22
@@ -370,7 +370,7 @@ async def test_a_lost_create_that_lands_late_is_adopted(api: FakeApi, operator: 
         raise unanswered()
 
     api.create = lost  # type: ignore[method-assign]
-    await operator.look()
+    await operator.reconcile()
     api.put({**bodies[0], "metadata": {**bodies[0]["metadata"], "namespace": NAMESPACE}})
     assert (await operator.settle())["status"]["phase"] == "Gated"
     assert len(bodies) == 1
@@ -381,7 +381,7 @@ async def test_with_retry_never_a_lost_create_is_unreachable_once_it_is_resolved
 ) -> None:
     api.edit("DispatchStart", lambda held: held["spec"].update(retry="Never"))
     api.before = nth(1, "create", JOB, unanswered())
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "InFlight"
     operator.now += 32
     start = await operator.settle()
@@ -391,9 +391,9 @@ async def test_with_retry_never_a_lost_create_is_unreachable_once_it_is_resolved
 
 async def test_a_second_lost_create_has_its_own_call_bound(api: FakeApi, operator: FakeOperator) -> None:
     api.before = always("create", JOB, unanswered())
-    await operator.look()
+    await operator.reconcile()
     operator.now += 32
-    result = await operator.look()
+    result = await operator.reconcile()
     assert operator.start()["status"]["phase"] == "InFlight"
     assert result.requeue_after == pytest.approx(31)
 
@@ -411,8 +411,8 @@ async def test_a_train_job_of_a_living_start_is_never_touched(api: FakeApi, oper
     other["metadata"]["uid"] = "other-uid"
     foreign = api.put({"kind": JOB, "metadata": {"name": NAME, "namespace": NAMESPACE, **of_another()}, "spec": {}})
     api.put(other, phase="Gated", observedGeneration=1, conditions=[])
-    await operator.look()
-    await operator.look()
+    await operator.reconcile()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Refused"
     assert api.one(JOB) == foreign
 
@@ -426,11 +426,11 @@ async def test_a_train_job_of_an_ended_start_is_waited_for(
         other["metadata"]["uid"] = "other-uid"
         api.put(other, phase=phase, observedGeneration=1, conditions=[])
     api.put({"kind": JOB, "metadata": {"name": NAME, "namespace": NAMESPACE, **of_another()}, "spec": {}})
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Pending"
     assert conditions(operator.start())["Started"] == ("Unknown", "TrainJobLeaving")
     del api.objects[JOB, NAMESPACE, NAME]
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Gated"
 
 
@@ -451,7 +451,7 @@ async def test_a_crash_between_any_two_requests_is_resumed(
 ) -> None:
     setattr(api, where, crash_before(number))
     with pytest.raises(SystemExit):
-        await operator.look()
+        await operator.reconcile()
     setattr(api, where, lambda _request: None)
     assert (await operator.settle())["status"]["phase"] == "Gated"
     assert len(api.all(JOB)) == len(api.all(COPY)) == 1
@@ -463,7 +463,7 @@ async def test_a_source_that_changed_between_a_crash_and_the_resume_is_copied_an
 ) -> None:
     api.before = crash_before(3)
     with pytest.raises(SystemExit):
-        await operator.look()
+        await operator.reconcile()
     api.before = lambda _request: None
     api.edit("ClusterTrainingRuntime", lambda held: held["spec"]["mlPolicy"].update(numNodes=2))
     assert (await operator.settle())["status"]["phase"] == "Gated"
@@ -475,7 +475,7 @@ async def test_a_source_that_changed_after_the_train_job_was_created_changes_not
 ) -> None:
     api.before = crash_before(4)
     with pytest.raises(SystemExit):
-        await operator.look()
+        await operator.reconcile()
     api.before = lambda _request: None
     api.edit("ClusterTrainingRuntime", lambda held: held["spec"]["mlPolicy"].update(numNodes=2))
     api.edit("DispatchBackend", lambda held: held["spec"].update(state="Closed"))
@@ -488,7 +488,7 @@ async def test_a_copy_that_vanished_before_it_had_an_owner_stops_the_train_job(
 ) -> None:
     api.before = crash_before(4)
     with pytest.raises(SystemExit):
-        await operator.look()
+        await operator.reconcile()
     api.before = lambda _request: None
     del api.objects[COPY, NAMESPACE, NAME]
     start = await operator.settle()
@@ -501,7 +501,7 @@ async def test_a_failed_precondition_of_the_owner_patch_is_no_failure(
     api: FakeApi, operator: FakeOperator, status: int
 ) -> None:
     api.before = nth(1, "patch", COPY, refusal("patch", COPY, status, "Conflict" if status == 409 else "NotFound", "x"))
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Gated"
 
 
@@ -513,7 +513,7 @@ async def test_what_is_transient_in_steps_7_and_8_stops_nothing(
 ) -> None:
     api.edit("DispatchStart", lambda held: held["spec"].update(retry=retry))
     api.before = nth(1, verb, COPY if verb == "patch" else JOB, error)
-    result = await operator.look()
+    result = await operator.reconcile()
     assert result.requeue
     assert operator.start()["status"]["phase"] == "Starting"
     assert len(api.all(JOB)) == len(api.all(COPY)) == 1
@@ -527,7 +527,7 @@ async def test_what_was_carried_out_and_yet_refused_goes_on(
     api: FakeApi, operator: FakeOperator, verb: str, kind: str
 ) -> None:
     api.after = nth(1, verb, kind, refusal(verb, kind, 403, "Forbidden", "exceeded quota"))
-    await operator.look()
+    await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Gated"
     assert len(api.all(JOB)) == len(api.all(COPY)) == 1
 
@@ -544,12 +544,12 @@ async def test_a_stop_that_goes_unanswered_is_tried_until_known(api: FakeApi, op
         body if request.kind != JOB else {**body, "spec": {**body["spec"], "suspend": False}}
     )
     api.before = nth(1, "delete", JOB, unanswered("delete", JOB))
-    result = await operator.look()
+    result = await operator.reconcile()
     assert result.requeue
     assert operator.start()["status"]["phase"] == "Stopping"
     assert conditions(operator.start())["Started"] == ("False", "ErrOutcomeUnknown")
     assert conditions(operator.start())["ReadBack"] == ("False", "ErrRejected")
-    await operator.look()
+    await operator.reconcile()
     api.collect()
     start = await operator.settle()
     assert (start["status"]["phase"], conditions(start)["Started"]) == ("Refused", ("False", "ErrRejected"))
@@ -572,7 +572,7 @@ async def test_what_turns_up_after_a_refusal_is_deleted(api: FakeApi, operator: 
 
 async def test_a_start_that_is_being_deleted_is_never_started(api: FakeApi, operator: FakeOperator) -> None:
     api.edit("DispatchStart", lambda held: held["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
-    await operator.look()
+    await operator.reconcile()
     assert api.requests == []
 
 
@@ -581,7 +581,7 @@ async def test_a_status_that_somebody_wrote_meanwhile_begins_the_look_again(
 ) -> None:
     operator.watch()
     api.edit("DispatchStart", lambda held: held["metadata"].update(labels={"a": "b"}))
-    await operator.look(stale=True)
+    await operator.reconcile(stale=True)
     assert operator.start()["status"]["phase"] == "Gated"
     assert len(api.all(JOB)) == 1
 
@@ -589,10 +589,10 @@ async def test_a_status_that_somebody_wrote_meanwhile_begins_the_look_again(
 async def test_a_look_with_a_stale_cache_never_restarts_what_has_started(api: FakeApi, operator: FakeOperator) -> None:
     operator.watch()
     stale = operator.cache
-    await operator.look()
+    await operator.reconcile()
     job = api.one(JOB)
     operator.cache = stale
-    await operator.look(stale=True)
+    await operator.reconcile(stale=True)
     assert api.one(JOB) == job
     assert operator.start()["status"]["phase"] == "Gated"
 
@@ -608,7 +608,7 @@ async def test_a_closed_gate_may_change_after_a_refusal_without_a_start(api: Fak
 
 async def test_a_runtime_that_can_not_be_read_is_tried_again(api: FakeApi, operator: FakeOperator) -> None:
     api.before = nth(1, "get", "ClusterTrainingRuntime", refusal("get", "x", 503, "ServiceUnavailable", "later"))
-    result = await operator.look()
+    result = await operator.reconcile()
     assert result.requeue
     assert conditions(operator.start())["RequestValid"] == ("False", "ErrUnreachable")
     assert (await operator.settle())["status"]["phase"] == "Gated"
@@ -621,7 +621,7 @@ async def test_a_plain_job_that_kueue_puts_into_a_queue_is_stopped(api: FakeApi,
         return body
 
     api.admit = webhook
-    await operator.look()
+    await operator.reconcile()
     assert "Kueue would open the gate of this job by itself" in message(operator.start(), "ReadBack")
     api.collect()
     assert (await operator.settle())["status"]["phase"] == "Refused"

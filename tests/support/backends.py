@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator.controllers.backend import Backends
+from dispatch_operator.controllers.backend import BackendController
 from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.reconcile.actions import Result
 from support.builders import NAMESPACE, make_backend, make_runtime
@@ -45,7 +45,7 @@ class FakeBackends:
         for obj in list(self.api.objects.values()):
             self.cache.put(obj["kind"], obj)
         self.api.watches.append(self._watch)
-        self.backends = Backends(
+        self.backends = BackendController(
             self.api,  # type: ignore[arg-type]
             self.cache,
             lambda *pair: self.announced.append(pair),
@@ -60,9 +60,9 @@ class FakeBackends:
         """Return the time in seconds since the epoch."""
         return NOW + self.ahead + asyncio.get_running_loop().time()
 
-    async def look(self, name: str = "default") -> Result:
+    async def reconcile(self, name: str = "default") -> Result:
         """Look once at a backend."""
-        return await self.backends.look(Key(NAMESPACE, name))
+        return await self.backends.reconcile(Key(NAMESPACE, name))
 
     def status(self) -> Object:
         """Return the backend's status."""

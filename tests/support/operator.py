@@ -6,7 +6,7 @@ from typing import Any
 from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.conditions import broken_invariants
-from dispatch_operator.reconcile.reconciler import Looker
+from dispatch_operator.reconcile.reconciler import Reconciler
 from support.builders import NAMESPACE
 from support.fake_api import FakeApi
 
@@ -27,7 +27,7 @@ NOW = 1_767_225_600.0
 
 @dataclass
 class FakeOperator:
-    """One operator: `look` makes one look with what the cache holds, `settle` as many as are asked for at once."""
+    """One operator: `look` makes one reconcile with what the cache holds, `settle` as many as are asked for at once."""
 
     api: FakeApi
     now: float = NOW
@@ -44,22 +44,22 @@ class FakeOperator:
                 if kind != "TrainJob" or obj["metadata"].get("labels", {}).get(MANAGED_BY):
                     self.cache.put(kind, obj)
 
-    async def look(self, name: str = "llama-s1", *, stale: bool = False) -> Result:
+    async def reconcile(self, name: str = "llama-s1", *, stale: bool = False) -> Result:
         """Look once; every status that is written keeps the invariants."""
         if not stale:
             self.watch()
-        looker = Looker(self.api, self.cache, lambda *pair: self.announced.append(pair), lambda: self.now)  # type: ignore[arg-type]
-        result = await looker.look(Key(NAMESPACE, name))
+        reconciler = Reconciler(self.api, self.cache, lambda *pair: self.announced.append(pair), lambda: self.now)  # type: ignore[arg-type]
+        result = await reconciler.reconcile(Key(NAMESPACE, name))
         for start in self.api.all("DispatchStart") if self.checks_invariants else ():
             if start["metadata"]["name"] == name and start["status"].get("phase"):
                 assert broken_invariants(start["status"]) == []
         return result
 
     async def settle(self, name: str = "llama-s1", looks: int = 10) -> Object:
-        """Look until two looks in a row write nothing; return the DispatchStart."""
+        """Look until two reconciles in a row write nothing; return the DispatchStart."""
         for _ in range(looks):
             written = len(self.api.writes())
-            await self.look(name)
+            await self.reconcile(name)
             if len(self.api.writes()) == written:
                 return self.start(name)
             self.now += 1

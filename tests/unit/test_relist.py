@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.controllers.missed_deletions import Missed, Relists
+from dispatch_operator.controllers.missed_deletions import MissedDeletions, Relists
 from dispatch_operator.kube.store import Cache, Key
 from support.builders import NAMESPACE, make_start
 from support.fake_api import FakeApi, always, unanswered
@@ -26,8 +26,8 @@ async def test_what_is_not_listed_any_more_is_gone(namespace: str) -> None:
         cache.put(KIND, api.put(make_start(name)))
     api.remove(KIND, NAMESPACE, "deleted")
     cluster: Any = api
-    missed = Missed(cluster, cache, {}, lambda kind, obj: gone.append((kind, obj["metadata"]["name"])))
-    await missed.look(Key(namespace, KIND))
+    missed = MissedDeletions(cluster, cache, {}, lambda kind, obj: gone.append((kind, obj["metadata"]["name"])))
+    await missed.reconcile(Key(namespace, KIND))
     assert gone == [(KIND, "deleted")]
 
 
@@ -37,5 +37,7 @@ async def test_a_list_that_fails_tells_nothing_and_is_made_again() -> None:
     api.remove(KIND, NAMESPACE, "llama-s1")
     api.before = always("list", KIND, unanswered("list", KIND))
     cluster: Any = api
-    result = await Missed(cluster, cache, {}, lambda *_: pytest.fail("nothing is known")).look(Key("", KIND))
+    result = await MissedDeletions(cluster, cache, {}, lambda *_: pytest.fail("nothing is known")).reconcile(
+        Key("", KIND)
+    )
     assert result.requeue

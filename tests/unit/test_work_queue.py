@@ -23,7 +23,7 @@ class Looks:
     async def __call__(self, key: str) -> Result:
         self.begun.append((asyncio.get_running_loop().time(), key))
         self.going_on[key] += 1
-        assert self.going_on[key] == 1, "two looks at one key at once"
+        assert self.going_on[key] == 1, "two reconciles one key at once"
         self.most_at_once = max(self.most_at_once, self.going_on.total())
         await asyncio.sleep(1)
         self.going_on[key] -= 1

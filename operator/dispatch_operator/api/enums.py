@@ -15,7 +15,7 @@ class Gate(StrEnum):
 
 
 class Retry(StrEnum):
-    """Whether a refusal may be looked at again (contract section 9)."""
+    """Whether a refusal may be reconciled again (contract section 9)."""
 
     ON_CHANGE = "OnChange"
     NEVER = "Never"
@@ -46,11 +46,11 @@ class ErrorClass(StrEnum):
     INVALID = "ErrInvalid"
     """The request can never be right; final."""
     UNSUPPORTED = "ErrUnsupported"
-    """This backend or runtime can't do it; looked at again when either changes."""
+    """This backend or runtime can't do it; reconciled again when either changes."""
     READ_ONLY = "ErrReadOnly"
-    """The backend is read-only; looked at again when it changes."""
+    """The backend is read-only; reconciled again when it changes."""
     UNREACHABLE = "ErrUnreachable"
-    """The backend is closed or missing, or a request that changed nothing failed; looked at again."""
+    """The backend is closed or missing, or a request that changed nothing failed; reconciled again."""
     REJECTED = "ErrRejected"
     """The cluster definitely refused, or what it holds is not what was asked; final."""
     OUTCOME_UNKNOWN = "ErrOutcomeUnknown"

@@ -79,8 +79,8 @@ class AdmissionChecks:
     cache: Cache
     clock: Callable[[], float] = time.time
 
-    async def look(self, key: Key) -> Result:
-        """Look at one AdmissionCheck (a key without a namespace) or at one Workload."""
+    async def reconcile(self, key: Key) -> Result:
+        """Reconcile one AdmissionCheck (a key without a namespace) or one Workload."""
         try:
             await (self._workload(key) if key.namespace else self._check(key.name))
         except ApiError as error:

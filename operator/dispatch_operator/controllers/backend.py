@@ -1,4 +1,4 @@
-"""One look at a DispatchBackend: is its proof still good, and if not, a probe and its verdict (contract section 10)."""
+"""One reconcile of a DispatchBackend: is its proof still good, and if not, a probe and its verdict (contract section 10)."""
 
 import logging
 import time
@@ -63,8 +63,8 @@ class Attempt:
 
 
 @dataclass
-class Backends:
-    """Looks at backends. A look that probes takes as long as the probe; there is one at a time of a backend."""
+class BackendController:
+    """Reconciles backends. A reconcile that probes takes as long as the probe; there is one at a time of a backend."""
 
     cluster: Cluster
     cache: Cache
@@ -80,7 +80,7 @@ class Backends:
         self._served = Served(self.cluster, self.clock)
         self._probe = Probe(self.cluster, self.cache, self.clock)
 
-    async def look(self, key: Key) -> Result:
+    async def reconcile(self, key: Key) -> Result:
         """Probe one backend if its proof is missing, no longer holds, or is to be tried again.
 
         Returns:

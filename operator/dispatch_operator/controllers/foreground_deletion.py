@@ -88,13 +88,13 @@ def _job(name: str, trainer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Departures:
-    """Looks at TrainJobs that are on their way out."""
+class ForegroundDeletion:
+    """Reconciles TrainJobs that are on their way out."""
 
     cluster: Cluster
     cache: Cache
 
-    async def look(self, key: Key) -> Result:
+    async def reconcile(self, key: Key) -> Result:
         """Give a TrainJob that can't leave the runtime that it needs to."""
         if not needs_its_copy(self.cache.get(Kind.TRAIN_JOB, *key)):
             return Result()

@@ -1,4 +1,4 @@
-"""The frame: kopf watches, and every event asks the work queue for a look. Nothing is decided here."""
+"""The frame: kopf watches, and every event asks the work queue for a reconcile. Nothing is decided here."""
 
 import asyncio
 import itertools
@@ -23,26 +23,26 @@ from dispatch_operator.api.group import (
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.quoting import escaped
 from dispatch_operator.controllers.admission_check import AdmissionChecks
-from dispatch_operator.controllers.backend import Backends
-from dispatch_operator.controllers.foreground_deletion import Departures
-from dispatch_operator.controllers.leftovers import Tidier
-from dispatch_operator.controllers.missed_deletions import Missed, Relists
-from dispatch_operator.controllers.orphaned_copies import Collector
+from dispatch_operator.controllers.backend import BackendController
+from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
+from dispatch_operator.controllers.leftovers import Leftovers
+from dispatch_operator.controllers.missed_deletions import MissedDeletions, Relists
+from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.reconcile.events import announcements
 from dispatch_operator.reconcile.observation import Object
-from dispatch_operator.reconcile.reconciler import Looker
+from dispatch_operator.reconcile.reconciler import Reconciler
 
 logger = logging.getLogger(__name__)
 
 SIDE_BY_SIDE = 20
-"""Looks at different objects that go on at once: more than the API server answers sooner only adds waiting."""
+"""Reconciles different objects that go on at once: more than the API server answers sooner only adds waiting."""
 PROBES = 4
 """Backends that are probed at once; each probe is a Start, and waits most of its time."""
 PATIENCE = 5.0
-"""Seconds that a look under way is given to end when the operator stops."""
+"""Seconds that a reconcile under way is given to end when the operator stops."""
 
 
 LOGIN_PAUSE = 5.0
@@ -103,10 +103,13 @@ def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: 
     """
     registry = kopf.OperatorRegistry()
     cache = Cache()
-    starts = WorkQueue(Looker(cluster, cache, _announce).look, side_by_side=SIDE_BY_SIDE)
-    leftovers = WorkQueue(Tidier(Departures(cluster, cache), Collector(cluster, cache)).look, side_by_side=SIDE_BY_SIDE)
-    checks = WorkQueue(AdmissionChecks(cluster, cache).look, side_by_side=SIDE_BY_SIDE)
-    backends = WorkQueue(Backends(cluster, cache, _announce).look, side_by_side=PROBES)
+    starts = WorkQueue(Reconciler(cluster, cache, _announce).reconcile, side_by_side=SIDE_BY_SIDE)
+    leftovers = WorkQueue(
+        Leftovers(ForegroundDeletion(cluster, cache), OrphanedCopies(cluster, cache)).reconcile,
+        side_by_side=SIDE_BY_SIDE,
+    )
+    checks = WorkQueue(AdmissionChecks(cluster, cache).reconcile, side_by_side=SIDE_BY_SIDE)
+    backends = WorkQueue(BackendController(cluster, cache, _announce).reconcile, side_by_side=PROBES)
     routes = [Route(starts, cache.concerned), Route(backends, cache.probed), Route(leftovers, cache.targets)]
     if clusterwide:
         # AdmissionChecks are the cluster's: a namespaced operator only reads them.
@@ -114,11 +117,11 @@ def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: 
     selectors = {watched.kind: watched.label_selector for watched in WATCHED}
     contexts: list[Context] = []
     gone = _as_kopf_does(contexts, _gone(cache, routes))
-    missed = WorkQueue(Missed(cluster, cache, selectors, gone).look, side_by_side=SIDE_BY_SIDE)
+    missed = WorkQueue(MissedDeletions(cluster, cache, selectors, gone).reconcile, side_by_side=SIDE_BY_SIDE)
     kopf.on.login(registry=registry)(_login(cluster, _answered(watching, missed)))
     for watched in WATCHED if clusterwide else NAMESPACED:
         where = (watched.group, watched.version, watched.plural)
-        # kopf fills every index before it calls the first event handler: no look begins with a half-filled cache.
+        # kopf fills every index before it calls the first event handler: no reconcile begins with a half-filled cache.
         kopf.index(*where, id=f"cache {watched.plural}", registry=registry)(_put(cache, watched.kind, contexts))
         kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(_wake(cache, routes, watched.kind))
 
@@ -173,7 +176,7 @@ def _login(cluster: Cluster, answered: Callable[[str, bool], None]) -> Callable[
 
 
 def _as_kopf_does(contexts: list[Context], gone: Callable[[str, Object], None]) -> Callable[[str, Object], None]:
-    """Ask for looks in a context of kopf's handlers: in others, `kopf.event` knows nowhere to post what they tell."""
+    """Ask for reconciles in a context of kopf's handlers: in others, `kopf.event` knows nowhere to post what they tell."""
     return lambda kind, obj: contexts[0].copy().run(gone, kind, obj)
 
 

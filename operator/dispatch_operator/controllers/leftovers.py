@@ -2,20 +2,20 @@
 
 from dataclasses import dataclass
 
-from dispatch_operator.controllers.foreground_deletion import Departures
-from dispatch_operator.controllers.orphaned_copies import Collector
+from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
+from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.kube.store import Key
 from dispatch_operator.reconcile.actions import Result
 
 
 @dataclass(frozen=True)
-class Tidier:
-    """Looks at a name for a TrainJob that can't leave, and for a copy that nobody needs."""
+class Leftovers:
+    """Reconciles a name for a TrainJob that can't leave, and for a copy that nobody needs."""
 
-    departures: Departures
-    collector: Collector
+    foreground_deletion: ForegroundDeletion
+    collector: OrphanedCopies
 
-    async def look(self, key: Key) -> Result:
+    async def reconcile(self, key: Key) -> Result:
         """Tidy up one name."""
-        result = await self.departures.look(key)
-        return result if result.requeue else await self.collector.look(key)
+        result = await self.foreground_deletion.reconcile(key)
+        return result if result.requeue else await self.collector.reconcile(key)

@@ -38,7 +38,7 @@ class Relists:
 
 
 @dataclass(frozen=True)
-class Missed:
+class MissedDeletions:
     """Looks for what was deleted while a resource was not watched."""
 
     cluster: Cluster
@@ -47,7 +47,7 @@ class Missed:
     gone: Callable[[str, Object], None]
     """Called with the kind and the last known state of each such object."""
 
-    async def look(self, key: Key) -> Result:
+    async def reconcile(self, key: Key) -> Result:
         """Compare what is cached of a kind with what is there; the key is a namespace, empty for all, and the kind."""
         held = self.cache.of_kind(key.name, key.namespace or None)
         try:

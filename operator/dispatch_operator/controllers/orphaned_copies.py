@@ -51,13 +51,13 @@ def is_left(copy: object, start: Object | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Collector:
-    """Looks at ownerless copies."""
+class OrphanedCopies:
+    """Reconciles ownerless copies."""
 
     cluster: Cluster
     cache: Cache
 
-    async def look(self, key: Key) -> Result:
+    async def reconcile(self, key: Key) -> Result:
         """Delete the copy of this name if nobody needs it any more; every verdict is a live read's."""
         cached = self.cache.get(Kind.TRAINING_RUNTIME, *key)
         if not is_ownerless(cached) or not is_left(cached, self.cache.get(*_made_for(key.namespace, cached))):

@@ -1,4 +1,4 @@
-"""Keys waiting for a look: one at a time for a key, several side by side, each with its own backoff."""
+"""Keys waiting for a reconcile: one at a time for a key, several side by side, each with its own backoff."""
 
 import asyncio
 import logging
@@ -18,8 +18,8 @@ FIRST_BACKOFF, LAST_BACKOFF = 1.0, 60.0
 class WorkQueue(Generic[K]):
     """Runs looks for keys; events of a key that waits already are one event."""
 
-    def __init__(self, look: Callable[[K], Awaitable[Result]], *, side_by_side: int) -> None:
-        self._look = look
+    def __init__(self, reconcile: Callable[[K], Awaitable[Result]], *, side_by_side: int) -> None:
+        self._look = reconcile
         self._slots = asyncio.Semaphore(side_by_side)
         self._waiting: set[K] = set()
         self._running: dict[K, asyncio.Task[None]] = {}
@@ -29,7 +29,7 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def add(self, key: K) -> None:
-        """Ask for a look at a key, as soon as there is room.
+        """Ask for a reconcile of a key, as soon as there is room.
 
         After a failure an event may end a backoff, but not before its first second and a server's Retry-After have
         passed: what fails, and is told of its own events, must not run hot.
@@ -47,7 +47,7 @@ class WorkQueue(Generic[K]):
             self._running[key] = asyncio.create_task(self._run(key))
 
     async def close(self, *, patience: float) -> None:
-        """Take no more keys, and give the looks that go on some seconds to end by themselves."""
+        """Take no more keys, and give the reconciles that go on some seconds to end by themselves."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()

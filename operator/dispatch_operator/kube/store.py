@@ -1,4 +1,4 @@
-"""What the watches last said: enough to wake a look and to begin one, never for a verdict (section 4, rule 1)."""
+"""What the watches last said: enough to wake a reconcile and to begin one, never for a verdict (section 4, rule 1)."""
 
 import asyncio
 from collections import defaultdict
@@ -127,8 +127,8 @@ class Cache:
             if waiting := self._awaited.pop(Key(namespace, owner["uid"]), None):
                 waiting.set_result(None)
 
-    def look(self, key: Key) -> Seen | None:
-        """Begin a look with what is cached; None when the DispatchStart is gone."""
+    def observe(self, key: Key) -> Seen | None:
+        """Begin a reconcile with what is cached; None when the DispatchStart is gone."""
         start = self.get(Kind.DISPATCH_START, *key)
         if start is None:
             return None
@@ -263,7 +263,7 @@ def _probe_of(obj: Object) -> list[Key]:
 
 
 def what_matters(workload: Object) -> tuple[object, ...]:
-    """Return what a look reads of a Workload.
+    """Return what a reconcile reads of a Workload.
 
     Of one that is gated the conditions are left out: while its queue is blocked too, two controllers of Kueue 0.19
     overwrite each other's reason many times a second (docs/design/2026-11-30-kueue-observed.md).

@@ -1,4 +1,4 @@
-"""The requests that a look may make: what is decided is one of these values, and only `act` carries them out."""
+"""The requests that a reconcile may make: what is decided is one of these values, and only `act` carries them out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -186,16 +186,16 @@ class DoubtBackend(Act):
 
 @dataclass(frozen=True)
 class Record(Act):
-    """Write the status, at the resourceVersion that the look began with (section 4, rule 3)."""
+    """Write the status, at the resourceVersion that the reconcile began with (section 4, rule 3)."""
 
     status: Object
 
 
 @dataclass(frozen=True)
 class Result:
-    """The look is over: nothing is to be done until something changes, or until a time has come.
+    """The reconcile is over: nothing is to be done until something changes, or until a time has come.
 
-    ``again`` asks for another look with backoff, not before ``retry_after`` seconds; ``wake_after`` asks for one at a
+    ``again`` asks for another reconcile with backoff, not before ``retry_after`` seconds; ``wake_after`` asks for one at a
     fixed number of seconds from now.
     """
 

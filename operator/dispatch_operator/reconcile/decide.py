@@ -1,6 +1,6 @@
 """What to do next, as a pure function of what has been seen: the table of contents of the operator.
 
-Every look runs this function again after each request, with what the request brought. What it returns is carried out;
+Every reconcile runs this function again after each request, with what the request brought. What it returns is carried out;
 nothing else is. A verdict becomes a `Record` of the status first, and is acted on only when the status holds it
 (contract section 4, rule 3).
 """
@@ -22,10 +22,10 @@ _EARLY = (Condition.REQUEST_VALID,)
 
 
 def decide(seen: Seen, now: float) -> Act | Result:
-    """Return the next request of a look, or that the look is over.
+    """Return the next request of a reconcile, or that the reconcile is over.
 
     Args:
-        seen: All that this look knows.
+        seen: All that this reconcile knows.
         now: Seconds since the epoch.
     """
     start = seen.start
@@ -36,7 +36,7 @@ def decide(seen: Seen, now: float) -> Act | Result:
         return follow(seen, now)
     match phase_of(start):
         case Phase.STOPPING:
-            # What the refusal says of the backend rests on a verdict that is recorded (rule 3): the look that came to
+            # What the refusal says of the backend rests on a verdict that is recorded (rule 3): the reconcile that came to
             # it may have begun before another operator recorded Started.
             return doubt(seen, refusal_of(seen.start), now) or stop(seen, now)
         case Phase.REFUSED:

@@ -1,4 +1,4 @@
-"""What a request's answer, or its failure, adds to what a look knows. Pure, as `decide` is."""
+"""What a request's answer, or its failure, adds to what a reconcile knows. Pure, as `decide` is."""
 
 from dataclasses import replace
 
@@ -104,7 +104,7 @@ def _succeeded(seen: Seen, act: Act, answer: Answer) -> Seen:
 
 def _failed(seen: Seen, act: Act, error: ApiError) -> Seen:
     if isinstance(act, _PRECONDITIONED) and (error.conflict or error.not_found):
-        # A precondition that does not hold is no failure: what it was about is looked at again.
+        # A precondition that does not hold is no failure: what it was about is reconciled again.
         return _forget(seen, act)
     seen = replace(seen, failures={**seen.failures, type(act): error})
     return _forget(seen, act) if isinstance(act, CreateCopy | CreateTrainJob | OwnCopy) else seen

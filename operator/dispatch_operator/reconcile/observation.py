@@ -1,4 +1,4 @@
-"""What one look knows: facts gathered so far, and how sure they are. Pure values; nothing here outlives its look."""
+"""What one reconcile knows: facts gathered so far, and how sure they are. Pure values; nothing here outlives its reconcile."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,21 +17,21 @@ class Source(IntEnum):
     CACHE = 0
     """A watch said so, some time ago: enough to start a create or to read, never for a verdict."""
     WRITE = 1
-    """A write of this look returned it."""
+    """A write of this reconcile returned it."""
     READ = 2
-    """A live read of this look returned it, or its absence."""
+    """A live read of this reconcile returned it, or its absence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One object as this look knows it; ``obj`` is None when absent."""
+    """One object as this reconcile knows it; ``obj`` is None when absent."""
 
     obj: Object | None = None
     source: Source = Source.CACHE
 
     @property
     def live(self) -> bool:
-        """True when the API server itself said so in this look."""
+        """True when the API server itself said so in this reconcile."""
         return self.source is not Source.CACHE
 
     @property
@@ -42,7 +42,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The facts of one look at one DispatchStart."""
+    """The facts of one reconcile at one DispatchStart."""
 
     start: Object
     backend: Sight = Sight()
@@ -54,7 +54,7 @@ class Seen:
     workload: Sight = Sight()
     """Kueue mode: the Workload that the TrainJob owns."""
     awaited: bool = False
-    """Whether this look has waited for the Workload."""
+    """Whether this reconcile has waited for the Workload."""
     local_queue: Sight = Sight()
     cluster_queue: Sight = Sight()
     check: Sight = Sight()
@@ -65,7 +65,7 @@ class Seen:
     failures: Mapping[type[Act], ApiError] = field(default_factory=dict)
     """The last failure of each kind of act; a success of the same kind takes it away."""
     first_create: float | None = None
-    """When this look first tried to create the TrainJob, in seconds since the epoch."""
+    """When this reconcile first tried to create the TrainJob, in seconds since the epoch."""
 
     def failure(self, act: type[Act]) -> ApiError | None:
         """Return how the last try of this kind of act failed, if it did."""

@@ -131,7 +131,7 @@ def _claim_of_another(seen: Seen, obj: Object, ended: tuple[Phase, ...]) -> Clai
 
 
 def phase_of(start: object) -> Phase | None:
-    """Return the recorded phase of a DispatchStart; None before the first look, or when it is no phase."""
+    """Return the recorded phase of a DispatchStart; None before the first reconcile, or when it is no phase."""
     phase = at(start, "status", "phase")
     return next((one for one in Phase if one == phase), None)
 

@@ -1,4 +1,4 @@
-"""One look at a DispatchStart: observe, decide, act, learn, until there is nothing left to do."""
+"""One reconcile of a DispatchStart: observe, decide, act, learn, until there is nothing left to do."""
 
 import asyncio
 import logging
@@ -50,31 +50,31 @@ from dispatch_operator.render import target_name
 logger = logging.getLogger(__name__)
 
 BUDGET = 100
-"""Requests of one look; more means that somebody undoes what we do, and that it is time to back off."""
+"""Requests of one reconcile; more means that somebody undoes what we do, and that it is time to back off."""
 
 CONTESTED = 5
-"""Preconditions that may fail in one look; more means that somebody else writes as fast as we do."""
+"""Preconditions that may fail in one reconcile; more means that somebody else writes as fast as we do."""
 
 Announce = Callable[[Object, Object], None]
 """Called with a DispatchStart or a DispatchBackend before and after its status was written."""
 
 
 @dataclass(frozen=True)
-class Looker:
-    """Looks at one DispatchStart at a time; all state is in the cluster and, as hints, in the cache."""
+class Reconciler:
+    """Reconciles one DispatchStart at a time; all state is in the cluster and, as hints, in the cache."""
 
     cluster: Cluster
     cache: Cache
     announce: Announce
     clock: Callable[[], float] = time.time
 
-    async def look(self, key: Key) -> Result:
+    async def reconcile(self, key: Key) -> Result:
         """Bring one DispatchStart as far as it goes now.
 
         Returns:
             When to look again, if no event does it first.
         """
-        seen = self.cache.look(key)
+        seen = self.cache.observe(key)
         if seen is None:
             return Result()
         contested = 0
@@ -119,7 +119,7 @@ class Looker:
             self.cache.drop(Kind.DISPATCH_START, seen.start)
             return Result()
         self.cache.put(Kind.DISPATCH_START, start)
-        return self.cache.look(key) or Result()
+        return self.cache.observe(key) or Result()
 
     def _recorded(self, kind: Kind, before: Object, answer: Answer | ApiError) -> None:
         if isinstance(answer, Mapping):

@@ -62,7 +62,7 @@ def of_verdict(seen: Seen, verdict: Verdict, phase: Phase, now: float) -> Status
 
 def _next(phase: Phase, message: str) -> str:
     hint = {
-        Phase.PENDING: "will be looked at again: ",
+        Phase.PENDING: "will be reconciled again: ",
         Phase.STARTING: "goes on: ",
         Phase.IN_FLIGHT: "the outcome is being read: ",
         Phase.STOPPING: "what was created is being deleted: ",

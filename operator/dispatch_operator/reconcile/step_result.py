@@ -16,7 +16,7 @@ class Waiting:
     """CamelCase, for the conditions."""
     message: str
     requeue_after: float | None = None
-    """Seconds until the next look, if no event comes first."""
+    """Seconds until the next reconcile, if no event comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Refusal:
     retry_after: float | None = None
     """Seconds that the API server asked to wait, if it did."""
     requeue_after: float | None = None
-    """Seconds until the next look, when a time limit rather than a backoff decides."""
+    """Seconds until the next reconcile, when a time limit rather than a backoff decides."""
     never_final: bool = False
     """True in steps 7 to 9, where what is transient stops nothing (section 4, rule 2)."""
 

@@ -1,4 +1,4 @@
-"""The operator as it runs, kopf aside: its cache, its looks and its work queues, fed by the world's watches."""
+"""The operator as it runs, kopf aside: its cache, its reconciles and its work queues, fed by the world's watches."""
 
 import asyncio
 import random
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch_operator.controllers.admission_check import AdmissionChecks
-from dispatch_operator.controllers.foreground_deletion import Departures
-from dispatch_operator.controllers.leftovers import Tidier
-from dispatch_operator.controllers.orphaned_copies import Collector
+from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
+from dispatch_operator.controllers.leftovers import Leftovers
+from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.reconcile.observation import at
-from dispatch_operator.reconcile.reconciler import Looker
+from dispatch_operator.reconcile.reconciler import Reconciler
 from support.faults.world import World
 
 Object = dict[str, Any]
@@ -42,12 +42,12 @@ class RunningOperator:
         """List everything, then watch and work."""
         cluster: Any = self.world
         cache, clock = self.cache, self.world.clock
-        tidier = Tidier(Departures(cluster, cache), Collector(cluster, cache))
+        tidier = Leftovers(ForegroundDeletion(cluster, cache), OrphanedCopies(cluster, cache))
         checks = AdmissionChecks(cluster, cache, clock)
         self.routes = (
-            (WorkQueue(Looker(cluster, cache, lambda *_: None, clock).look, side_by_side=20), cache.concerned),
-            (WorkQueue(tidier.look, side_by_side=20), cache.targets),
-            (WorkQueue(checks.look, side_by_side=20), cache.checked),
+            (WorkQueue(Reconciler(cluster, cache, lambda *_: None, clock).reconcile, side_by_side=20), cache.concerned),
+            (WorkQueue(tidier.reconcile, side_by_side=20), cache.targets),
+            (WorkQueue(checks.reconcile, side_by_side=20), cache.checked),
         )
         for (kind, _, _), obj in self.world.objects.items():
             if _is_watched(kind, obj):

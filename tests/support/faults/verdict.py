@@ -26,14 +26,14 @@ def refused_with(requests: Sequence[Request], place: int, fault: Fault, lasts: L
     has_started = any((one.verb, one.kind) == ("patch", START) for one in before)
     is_a_record = (request.verb, request.kind) == ("patch", START)
     if is_a_record or has_started or lasts is Lasts.OUTAGE or (request.verb, request.kind) in OF_THE_CHECK:
-        # What is not recorded is looked at again; and what was recorded as Started is never refused.
+        # What is not recorded is reconciled again; and what was recorded as Started is never refused.
         return None
     if request.verb in WRITES and request.kind in {COPY, JOB}:
         if fault.carried_out and (request.verb == "create" or has_train_job):
             # A read by name finds what a create has made; with a TrainJob, anything unanswered is only tried again.
             return None
         if request.verb != "create" and (fault.name == "409 Conflict" or fault.name.startswith("404")):
-            # A precondition that does not hold: it is looked at again.
+            # A precondition that does not hold: it is reconciled again.
             return None
         if fault.says is Says.NO and fault.name != "409 AlreadyExists":
             return ErrorClass.REJECTED

@@ -20,7 +20,7 @@ GATE = "dispatch.phpboyscout.uk/start-gate"
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 START_UID = "dispatch.phpboyscout.uk/start-uid"
 BURST = 120
-"""Requests that may be made within one second: a look's own budget, and some of its neighbours; more is hammering."""
+"""Requests that may be made within one second: a reconcile's own budget, and some of its neighbours; more is hammering."""
 WORKLOAD, JOB, COPY, START = "Workload", "TrainJob", "TrainingRuntime", "DispatchStart"
 CHECK = "AdmissionCheck"
 

@@ -9,12 +9,12 @@ from unittest import mock
 
 from dispatch_operator.api.models import backend, reading
 from dispatch_operator.controllers import orphaned_copies
-from dispatch_operator.controllers.orphaned_copies import Collector
+from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.kube.store import Key
 from dispatch_operator.reconcile import reconciler
 from dispatch_operator.reconcile.decide import decide
 from dispatch_operator.reconcile.observation import Seen, Sight, at
-from dispatch_operator.reconcile.reconciler import Looker
+from dispatch_operator.reconcile.reconciler import Reconciler
 from dispatch_operator.reconcile.sanitized import sane
 from support.builders import NAME, NAMESPACE
 from support.model.objects import SLOTS, Objects
@@ -22,7 +22,7 @@ from support.model.wire import Answer, Asked, Told, Wire, advance
 from support.operator import NOW
 
 TICK = 40.0
-"""Seconds; more than any bound that a look knows."""
+"""Seconds; more than any bound that a reconcile knows."""
 COLLECT = "collect"
 LABEL = "app.kubernetes.io/managed-by"
 
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """A look that has made requests and waits for the answer to the next one; equal ones are identical."""
+    """A reconcile that has made requests and waits for the answer to the next one; equal ones are identical."""
 
     subject: str
     """The name of a DispatchStart, or `collect`."""
@@ -62,11 +62,11 @@ class Looks:
         self._numbers: dict[Any, int] = {}
 
     def begin(self, subject: str, view: Objects, now: int) -> Look | None:
-        """Return a look that begins, or None when it ends without a request."""
+        """Return a reconcile that begins, or None when it ends without a request."""
         return self._look(subject, view, now, ())
 
     def go_on(self, look: Look, answer: Answer, now: int) -> Look | None:
-        """Return a look after its request was answered, or None when that ended it."""
+        """Return a reconcile after its request was answered, or None when that ended it."""
         return self._look(look.subject, look.view, look.began, (*look.steps, Step(self._number(answer), now)))
 
     def _number(self, answer: Answer) -> int:
@@ -95,9 +95,9 @@ class Looks:
                 told.put(kind, obj.value)
         wire: Any = Wire()
         running: Any = (
-            Collector(wire, told).look(Key(NAMESPACE, NAME))
+            OrphanedCopies(wire, told).reconcile(Key(NAMESPACE, NAME))
             if subject == COLLECT
-            else Looker(wire, told, lambda *_: None, lambda: NOW + now * TICK).look(Key(NAMESPACE, subject))
+            else Reconciler(wire, told, lambda *_: None, lambda: NOW + now * TICK).reconcile(Key(NAMESPACE, subject))
         )
         following = advance(running, None)
         for step in steps:

@@ -174,7 +174,7 @@ MUTANTS = (
         "the collector trusts its cache",
         "a collector that hears nothing",
         "of a living Start was changed",
-        _instead(orphaned_copies.Collector, "look", _collect_by_the_cache),
+        _instead(orphaned_copies.OrphanedCopies, "reconcile", _collect_by_the_cache),
     ),
     Mutant(
         "1",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from support.model.wire import Asked
 
 ROUNDS = 12
-"""Rounds of looks within which everybody comes to rest."""
+"""Rounds of reconciles within which everybody comes to rest."""
 
 
 class Rest:
@@ -56,13 +56,13 @@ class Rest:
 
     def _whole_look(self, subject: str, objects: Objects, made: int, now: int) -> tuple[Objects, int]:
         objects, made = nature(_without_going(objects), made)
-        look = self.looks.begin(subject, objects, now)
-        while look:
+        reconcile = self.looks.begin(subject, objects, now)
+        while reconcile:
             objects, made, answer = carry_out(
-                objects, made, self.scenario.strips(look.next), blind=False, lingers=False
+                objects, made, self.scenario.strips(reconcile.next), blind=False, lingers=False
             )
             objects, made = nature(objects, made)
-            look = self.looks.go_on(look, answer, now)
+            reconcile = self.looks.go_on(reconcile, answer, now)
         return objects, made
 
 

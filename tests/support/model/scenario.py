@@ -31,7 +31,7 @@ class Scenario:
     workers: tuple[tuple[int, str], ...]
     """Who looks at what: the number of an operator, and the name of a DispatchStart or `collect`."""
     looks: int = 0
-    """How many looks each worker may begin before the faults stop; 0 for any number."""
+    """How many reconciles each worker may begin before the faults stop; 0 for any number."""
     faults: int = 0
     denials: int = 0
     crashes: int = 0
@@ -77,7 +77,7 @@ class State(NamedTuple):
     made: int
     looks: tuple[Look | None, ...]
     begins: tuple[int, ...]
-    """How many looks each worker may still begin."""
+    """How many reconciles each worker may still begin."""
     silent: tuple[tuple[tuple[int, Obj | None], ...], ...]
     """For each operator, what its cache still holds of the objects that its watches are silent about."""
     late: tuple[Asked, ...]
@@ -128,9 +128,9 @@ def view(state: State, operator: int) -> Objects:
     return objects
 
 
-def with_look(state: State, worker: int, look: Look | None) -> State:
+def with_look(state: State, worker: int, reconcile: Look | None) -> State:
     """Return a state in which a worker's look is another one."""
-    return state._replace(looks=(*state.looks[:worker], look, *state.looks[worker + 1 :]))
+    return state._replace(looks=(*state.looks[:worker], reconcile, *state.looks[worker + 1 :]))
 
 
 def with_silent(state: State, operator: int, entries: tuple[tuple[int, Obj | None], ...]) -> State:
@@ -140,6 +140,6 @@ def with_silent(state: State, operator: int, entries: tuple[tuple[int, Obj | Non
 
 
 def has_begun(state: State, worker: int, begun: Look) -> State:
-    """Return a state in which a worker begins a look."""
+    """Return a state in which a worker begins a reconcile."""
     left = (*state.begins[:worker], max(state.begins[worker] - 1, 0), *state.begins[worker + 1 :])
     return with_look(state._replace(begins=left), worker, begun)

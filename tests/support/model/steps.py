@@ -34,9 +34,9 @@ class Steps:
         yield from self._crashes(state)
 
     def _reads_what_never_changes(self, state: State) -> int | None:
-        for worker, look in enumerate(state.looks):
-            if look and not state.budget.faults and look.next.request.verb == "get":
-                slot = slot_of(look.next.request.kind, look.next.request.name)
+        for worker, reconcile in enumerate(state.looks):
+            if reconcile and not state.budget.faults and reconcile.next.request.verb == "get":
+                slot = slot_of(reconcile.next.request.kind, reconcile.next.request.name)
                 if slot == SOURCE:
                     return worker
         return None
@@ -44,40 +44,46 @@ class Steps:
     def _steps_of(self, state: State, worker: int) -> Iterator[Found]:
         operator, subject = self.scenario.workers[worker]
         who = f"operator {operator}"
-        look = state.looks[worker]
-        if look is None:
+        reconcile = state.looks[worker]
+        if reconcile is None:
             may_begin = state.begins[worker] or not self.scenario.looks
             begun = self.looks.begin(subject, view(state, operator), state.now) if may_begin else None
             if begun:
                 yield f"{who} begins a {begun}", has_begun(state, worker, begun), ()
             return
-        asked = look.next
+        asked = reconcile.next
         objects, made, answer = self._carry_out(state, operator, asked)
-        writer = look.writer
+        writer = reconcile.writer
         after, wrong = self._after_write(state, objects, made, writer)
-        if asked.request.verb == "create" and any(obj and obj.uid == writer and is_going(obj) for obj in look.view):
+        if asked.request.verb == "create" and any(
+            obj and obj.uid == writer and is_going(obj) for obj in reconcile.view
+        ):
             wrong = (*wrong, "a DispatchStart that is being deleted was started")
         after = _own_start_is_known(after, operator, asked, subject, answer)
         after = after._replace(blind=after.blind - 1) if answer is UNSEEN and after.blind else after
-        yield f"{who}: {asked}{_told(answer)}", self._answered(after, worker, look, answer), wrong
+        yield f"{who}: {asked}{_told(answer)}", self._answered(after, worker, reconcile, answer), wrong
         if state.budget.faults and asked.request.verb != "await":
             spent = state._replace(budget=state.budget._replace(faults=state.budget.faults - 1))
-            yield f"{who}: {asked} is lost", self._answered(spent, worker, look, LOST), ()
+            yield f"{who}: {asked} is lost", self._answered(spent, worker, reconcile, LOST), ()
             if asked.writes:
-                yield f"{who}: {asked} is put off", self._answered(spent, worker, look, LATER), ()
+                yield f"{who}: {asked} is put off", self._answered(spent, worker, reconcile, LATER), ()
                 if objects is not state.objects:
                     carried, wrong = self._after_write(spent, objects, made, writer)
                     yield (
                         f"{who}: {asked} is carried out, unanswered",
-                        self._answered(carried, worker, look, LOST),
+                        self._answered(carried, worker, reconcile, LOST),
                         wrong,
                     )
             if asked.writes and self.scenario.lates:
                 waiting = spent._replace(late=(*spent.late, asked), writers=(*spent.writers, writer))
-                yield f"{who}: {asked} is unanswered, and under way", self._answered(waiting, worker, look, LOST), ()
+                yield (
+                    f"{who}: {asked} is unanswered, and under way",
+                    self._answered(waiting, worker, reconcile, LOST),
+                    (),
+                )
         if state.budget.denials and asked.writes and asked.request.subresource != "status":
             denied = state._replace(budget=state.budget._replace(denials=state.budget.denials - 1), excused=True)
-            yield f"{who}: {asked} is denied", self._answered(denied, worker, look, DENIED), ()
+            yield f"{who}: {asked} is denied", self._answered(denied, worker, reconcile, DENIED), ()
 
     def _carry_out(self, state: State, operator: int, asked: Asked) -> tuple[Objects, int, Answer]:
         if asked.request.verb == "await":
@@ -87,8 +93,8 @@ class Steps:
             state.objects, state.made, self.scenario.strips(asked), blind=state.blind > 0, lingers=self.scenario.lingers
         )
 
-    def _answered(self, state: State, worker: int, look: Look, answer: Answer) -> State:
-        return with_look(state, worker, self.looks.go_on(look, answer, state.now))
+    def _answered(self, state: State, worker: int, reconcile: Look, answer: Answer) -> State:
+        return with_look(state, worker, self.looks.go_on(reconcile, answer, state.now))
 
     def _after_write(
         self, state: State, objects: Objects, made: int, writer: str | None
@@ -169,8 +175,8 @@ class Steps:
     def _crashes(self, state: State) -> Iterator[Found]:
         for operator in range(len(state.silent)) if state.budget.crashes else ():
             looks = tuple(
-                None if self.scenario.workers[worker][0] == operator else look
-                for worker, look in enumerate(state.looks)
+                None if self.scenario.workers[worker][0] == operator else reconcile
+                for worker, reconcile in enumerate(state.looks)
             )
             if looks != state.looks:
                 spent = state.budget._replace(crashes=state.budget.crashes - 1)

@@ -1,4 +1,4 @@
-"""The operator's connection to the model's API server: each request suspends the look that makes it."""
+"""The operator's connection to the model's API server: each request suspends the reconcile that makes it."""
 
 import json
 from collections.abc import Coroutine, Generator
@@ -81,16 +81,16 @@ class Wire:
 
 
 class Told(Cache):
-    """A cache whose wait for a Workload suspends the look, too."""
+    """A cache whose wait for a Workload suspends the reconcile, too."""
 
     async def workload_of(self, _namespace: str, owner_uid: str, seconds: float) -> Any:
         assert seconds > 0
         return await _Ask("await", "Workload", owner_uid, {})
 
 
-def advance(look: Coroutine[Asked, Answer, object], answer: Answer) -> Asked | None:
-    """Resume a look; return its next request, or None at its end."""
+def advance(reconcile: Coroutine[Asked, Answer, object], answer: Answer) -> Asked | None:
+    """Resume a reconcile; return its next request, or None at its end."""
     try:
-        return look.send(answer)
+        return reconcile.send(answer)
     except StopIteration:
         return None

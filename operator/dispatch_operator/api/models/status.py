@@ -69,7 +69,7 @@ class StartStatus(Model):
     phase: Word[Phase] | None = Field(default=None, description="Where it is, in one word.")
     observed_generation: int | None = Field(
         default=None,
-        description="The metadata.generation that this status is about; -1 before the operator's first look.",
+        description="The metadata.generation that this status is about; -1 before the operator's first reconcile.",
     )
     reference: ObjectReference | None = Field(
         default=None,
@@ -161,7 +161,7 @@ class BackendStatus(Model):
 
     observed_generation: int | None = Field(
         default=None,
-        description="The metadata.generation that this status is about; -1 before the operator's first look.",
+        description="The metadata.generation that this status is about; -1 before the operator's first reconcile.",
     )
     conditions: Items[BackendConditionState] = Field(
         default_factory=tuple,

@@ -30,7 +30,7 @@ def next_change(seen: Seen) -> Act | None:
 
 
 def was_undone(seen: Seen) -> bool:
-    """Tell whether the gate was moved in this look already, and something moved it back at once."""
+    """Tell whether the gate was moved in this reconcile already, and something moved it back at once."""
     return Source.WRITE in {seen.train_job.source, seen.workload.source}
 
 

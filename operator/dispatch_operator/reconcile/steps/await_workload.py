@@ -21,7 +21,7 @@ from dispatch_operator.reconcile.steps.admit import usable, wrote_terms
 
 STEP = Condition.WORKLOAD_GATED
 FIRST_WAIT = 2.0
-"""Seconds that a look waits for the Workload itself; most appear within one. Later ones are woken by the watch."""
+"""Seconds that a reconcile waits for the Workload itself; most appear within one. Later ones are woken by the watch."""
 DEFAULT_TIMEOUT = "60s"
 """Where no backend says another any more."""
 CLOCK_GRAIN = 1.0

@@ -1,6 +1,6 @@
 """The steps of a Start, one file each, in the contract's order (section 4).
 
-A step is a pure function of what has been seen. It returns an act to carry out, a verdict that ends the look, or None
+A step is a pure function of what has been seen. It returns an act to carry out, a verdict that ends the reconcile, or None
 when it has nothing left to do and the next step is due.
 """
 
