@@ -149,10 +149,10 @@ async def test_what_the_proof_rests_on_is_proven_again_at_once_when_it_changes(
     operator = FakeBackends(api)
     await operator.reconcile()
     change(api)
-    seen: list[str] = []
+    observed: list[str] = []
     api.watches.append(
         lambda kind, obj, _gone: (
-            seen.extend(
+            observed.extend(
                 entry["message"]
                 for entry in obj["status"]["conditions"]
                 if kind == BACKEND and entry["type"] != "Ready"
@@ -162,7 +162,7 @@ async def test_what_the_proof_rests_on_is_proven_again_at_once_when_it_changes(
         )
     )
     await operator.reconcile()
-    assert seen == [f"the gates are being probed: {why}"], what
+    assert observed == [f"the gates are being probed: {why}"], what
     assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
     assert operator.status()["observedGeneration"] == api.one(BACKEND)["metadata"]["generation"]
     assert left(api) == []

@@ -83,13 +83,13 @@ def _requests_of(proxy: FaultProxy, deed: Deed) -> list[str]:
 
 
 def _moments(requests: Sequence[str], *, repeated: bool) -> Iterator[Moment]:
-    seen: Counter[str] = Counter()
+    observed: Counter[str] = Counter()
     for request in requests if repeated else dict.fromkeys(requests):
-        yield Moment(request, seen[request], carried_out=False)
+        yield Moment(request, observed[request], carried_out=False)
         if request.split()[0] in WRITES:
             # To die after a read is to die before the next request.
-            yield Moment(request, seen[request], carried_out=True)
-        seen[request] += 1
+            yield Moment(request, observed[request], carried_out=True)
+        observed[request] += 1
 
 
 class _Death:

@@ -39,7 +39,7 @@ class Looks:
 
 async def test_events_of_a_waiting_key_are_one_and_of_a_running_key_are_one_more() -> None:
     looks = Looks()
-    queue = WorkQueue(looks, side_by_side=2)
+    queue = WorkQueue(looks, max_concurrent=2)
     for _ in range(5):
         queue.add("a")
     await asyncio.sleep(0.5)
@@ -51,7 +51,7 @@ async def test_events_of_a_waiting_key_are_one_and_of_a_running_key_are_one_more
 
 async def test_different_keys_go_side_by_side_up_to_the_bound() -> None:
     looks = Looks()
-    queue = WorkQueue(looks, side_by_side=3)
+    queue = WorkQueue(looks, max_concurrent=3)
     for key in "abcdefg":
         queue.add(key)
     await asyncio.sleep(10)
@@ -62,7 +62,7 @@ async def test_different_keys_go_side_by_side_up_to_the_bound() -> None:
 async def test_failures_back_off_and_a_success_forgets_them() -> None:
     requeue = Result(requeue=True)
     looks = Looks(requeue, requeue, requeue, Result(), requeue)
-    queue = WorkQueue(looks, side_by_side=1)
+    queue = WorkQueue(looks, max_concurrent=1)
     queue.add("a")
     await asyncio.sleep(30)
     waits = [later - earlier - 1 for earlier, later in zip(looks.times, looks.times[1:], strict=False)]
@@ -74,7 +74,7 @@ async def test_failures_back_off_and_a_success_forgets_them() -> None:
 
 async def test_a_servers_retry_after_is_honoured() -> None:
     looks = Looks(Result(requeue=True, retry_after=17))
-    queue = WorkQueue(looks, side_by_side=1)
+    queue = WorkQueue(looks, max_concurrent=1)
     queue.add("a")
     await asyncio.sleep(60)
     assert looks.times == [0, pytest.approx(18)]
@@ -82,7 +82,7 @@ async def test_a_servers_retry_after_is_honoured() -> None:
 
 async def test_a_look_may_ask_to_be_woken() -> None:
     looks = Looks(Result(requeue_after=5))
-    queue = WorkQueue(looks, side_by_side=1)
+    queue = WorkQueue(looks, max_concurrent=1)
     queue.add("a")
     await asyncio.sleep(60)
     assert looks.times == [0, pytest.approx(6)]
@@ -91,7 +91,7 @@ async def test_a_look_may_ask_to_be_woken() -> None:
 async def test_an_event_comes_before_a_backoff_and_takes_its_place() -> None:
     requeue = Result(requeue=True)
     looks = Looks(requeue, requeue, requeue, requeue, requeue, requeue)
-    queue = WorkQueue(looks, side_by_side=1)
+    queue = WorkQueue(looks, max_concurrent=1)
     queue.add("a")
     await asyncio.sleep(32)
     due = looks.times[-1] + 1 + 16
@@ -102,7 +102,7 @@ async def test_an_event_comes_before_a_backoff_and_takes_its_place() -> None:
 
 async def test_an_event_does_not_come_before_the_time_that_a_server_asked_for() -> None:
     looks = Looks(Result(requeue=True, retry_after=50))
-    queue = WorkQueue(looks, side_by_side=1)
+    queue = WorkQueue(looks, max_concurrent=1)
     queue.add("a")
     for _ in range(5):
         await asyncio.sleep(5)
@@ -113,7 +113,7 @@ async def test_an_event_does_not_come_before_the_time_that_a_server_asked_for() 
 
 async def test_an_event_of_a_failing_look_itself_does_not_run_hot() -> None:
     looks = Looks(Result(requeue=True))
-    queue = WorkQueue(looks, side_by_side=1)
+    queue = WorkQueue(looks, max_concurrent=1)
     queue.add("a")
     await asyncio.sleep(0.5)
     queue.add("a")
@@ -123,7 +123,7 @@ async def test_an_event_of_a_failing_look_itself_does_not_run_hot() -> None:
 
 async def test_a_fault_of_ours_ends_no_other_work(caplog: pytest.LogCaptureFixture) -> None:
     looks = Looks(ValueError("ours"))  # type: ignore[arg-type]
-    queue = WorkQueue(looks, side_by_side=1)
+    queue = WorkQueue(looks, max_concurrent=1)
     queue.add("a")
     queue.add("b")
     await asyncio.sleep(10)
@@ -133,11 +133,11 @@ async def test_a_fault_of_ours_ends_no_other_work(caplog: pytest.LogCaptureFixtu
 
 async def test_closing_lets_looks_end_and_takes_no_more() -> None:
     looks = Looks()
-    queue = WorkQueue(looks, side_by_side=1)
+    queue = WorkQueue(looks, max_concurrent=1)
     queue.add("a")
     await asyncio.sleep(0.1)
     queue.add("b")
-    await queue.close(patience=5)
+    await queue.close(grace_period=5)
     queue.add("c")
     await asyncio.sleep(10)
     assert [key for _, key in looks.begun] == ["a"]
@@ -146,12 +146,12 @@ async def test_closing_lets_looks_end_and_takes_no_more() -> None:
 
 async def test_closing_cancels_what_takes_too_long() -> None:
     looks = Looks(Result(requeue_after=1))
-    queue = WorkQueue(looks, side_by_side=1)
+    queue = WorkQueue(looks, max_concurrent=1)
     queue.add("a")
     await asyncio.sleep(0.1)
-    await queue.close(patience=0.2)
+    await queue.close(grace_period=0.2)
     assert asyncio.get_running_loop().time() == pytest.approx(0.3)
-    await queue.close(patience=0.2)
+    await queue.close(grace_period=0.2)
 
 
 @pytest.mark.parametrize(

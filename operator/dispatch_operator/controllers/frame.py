@@ -37,11 +37,11 @@ from dispatch_operator.reconcile.reconciler import Reconciler
 
 logger = logging.getLogger(__name__)
 
-SIDE_BY_SIDE = 20
+MAX_CONCURRENT = 20
 """Reconciles different objects that go on at once: more than the API server answers sooner only adds waiting."""
 PROBES = 4
 """Backends that are probed at once; each probe is a Start, and waits most of its time."""
-PATIENCE = 5.0
+GRACE_PERIOD = 5.0
 """Seconds that a reconcile under way is given to end when the operator stops."""
 
 
@@ -103,13 +103,13 @@ def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: 
     """
     registry = kopf.OperatorRegistry()
     cache = Cache()
-    starts = WorkQueue(Reconciler(cluster, cache, _announce).reconcile, side_by_side=SIDE_BY_SIDE)
+    starts = WorkQueue(Reconciler(cluster, cache, _announce).reconcile, max_concurrent=MAX_CONCURRENT)
     leftovers = WorkQueue(
         Leftovers(ForegroundDeletion(cluster, cache), OrphanedCopies(cluster, cache)).reconcile,
-        side_by_side=SIDE_BY_SIDE,
+        max_concurrent=MAX_CONCURRENT,
     )
-    checks = WorkQueue(AdmissionChecks(cluster, cache).reconcile, side_by_side=SIDE_BY_SIDE)
-    backends = WorkQueue(BackendController(cluster, cache, _announce).reconcile, side_by_side=PROBES)
+    checks = WorkQueue(AdmissionChecks(cluster, cache).reconcile, max_concurrent=MAX_CONCURRENT)
+    backends = WorkQueue(BackendController(cluster, cache, _announce).reconcile, max_concurrent=PROBES)
     routes = [Route(starts, cache.concerned), Route(backends, cache.probed), Route(leftovers, cache.targets)]
     if clusterwide:
         # AdmissionChecks are the cluster's: a namespaced operator only reads them.
@@ -117,7 +117,7 @@ def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: 
     selectors = {watched.kind: watched.label_selector for watched in WATCHED}
     contexts: list[Context] = []
     gone = _as_kopf_does(contexts, _gone(cache, routes))
-    missed = WorkQueue(MissedDeletions(cluster, cache, selectors, gone).reconcile, side_by_side=SIDE_BY_SIDE)
+    missed = WorkQueue(MissedDeletions(cluster, cache, selectors, gone).reconcile, max_concurrent=MAX_CONCURRENT)
     kopf.on.login(registry=registry)(_login(cluster, _answered(watching, missed)))
     for watched in WATCHED if clusterwide else NAMESPACED:
         where = (watched.group, watched.version, watched.plural)
@@ -128,7 +128,7 @@ def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: 
     @kopf.on.cleanup(registry=registry)
     async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
         await asyncio.gather(
-            *(queue.close(patience=PATIENCE) for queue in (missed, *(route.queue for route in routes)))
+            *(queue.close(grace_period=GRACE_PERIOD) for queue in (missed, *(route.queue for route in routes)))
         )
 
     return registry

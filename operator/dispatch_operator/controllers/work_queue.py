@@ -18,9 +18,9 @@ FIRST_BACKOFF, LAST_BACKOFF = 1.0, 60.0
 class WorkQueue(Generic[K]):
     """Runs looks for keys; events of a key that waits already are one event."""
 
-    def __init__(self, reconcile: Callable[[K], Awaitable[Result]], *, side_by_side: int) -> None:
+    def __init__(self, reconcile: Callable[[K], Awaitable[Result]], *, max_concurrent: int) -> None:
         self._look = reconcile
-        self._slots = asyncio.Semaphore(side_by_side)
+        self._slots = asyncio.Semaphore(max_concurrent)
         self._waiting: set[K] = set()
         self._running: dict[K, asyncio.Task[None]] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
@@ -46,7 +46,7 @@ class WorkQueue(Generic[K]):
         else:
             self._running[key] = asyncio.create_task(self._run(key))
 
-    async def close(self, *, patience: float) -> None:
+    async def close(self, *, grace_period: float) -> None:
         """Take no more keys, and give the reconciles that go on some seconds to end by themselves."""
         self._closed = True
         for timer in self._timers.values():
@@ -55,7 +55,7 @@ class WorkQueue(Generic[K]):
         running = set(self._running.values())
         if not running:
             return
-        _, late = await asyncio.wait(running, timeout=patience)
+        _, late = await asyncio.wait(running, timeout=grace_period)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from dispatch_operator.api.group import ANNOTATION_START, LABEL_PROBE
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.reconcile.backend.proof import probe_runtime
-from dispatch_operator.reconcile.observation import Object, Seen, Sight, at
+from dispatch_operator.reconcile.observation import Object, Observation, Observed, at
 from dispatch_operator.reconcile.ownership import gates, made_for, owners, uid_of
 from dispatch_operator.reconcile.sanitized import sane
 from dispatch_operator.render import start_frame, target_name
@@ -127,19 +127,19 @@ class Cache:
             if waiting := self._awaited.pop(Key(namespace, owner["uid"]), None):
                 waiting.set_result(None)
 
-    def observe(self, key: Key) -> Seen | None:
+    def observe(self, key: Key) -> Observed | None:
         """Begin a reconcile with what is cached; None when the DispatchStart is gone."""
         start = self.get(Kind.DISPATCH_START, *key)
         if start is None:
             return None
         target = target_name(start) or ""
         train_job = self.get(Kind.TRAIN_JOB, key.namespace, target)
-        return Seen(
+        return Observed(
             start=start,
-            backend=Sight(self.get(Kind.DISPATCH_BACKEND, key.namespace, start_frame(start).backend)),
-            copy=Sight(self.get(Kind.TRAINING_RUNTIME, key.namespace, target)),
-            train_job=Sight(train_job),
-            workload=Sight(self.workload(key.namespace, uid_of(train_job))),
+            backend=Observation(self.get(Kind.DISPATCH_BACKEND, key.namespace, start_frame(start).backend)),
+            copy=Observation(self.get(Kind.TRAINING_RUNTIME, key.namespace, target)),
+            train_job=Observation(train_job),
+            workload=Observation(self.workload(key.namespace, uid_of(train_job))),
             job_set=self.get(Kind.JOB_SET, key.namespace, target),
         )
 

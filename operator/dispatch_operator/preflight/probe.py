@@ -15,10 +15,10 @@ from dispatch_operator.kube.store import Cache
 from dispatch_operator.preflight.clean_up import sweep
 from dispatch_operator.preflight.probe_start import begin, gate_of, is_verdict, next_step, with_condition
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
-from dispatch_operator.reconcile.actions import Act, FindWorkload, ReadCopy, ReadPods, ReadTrainJob
+from dispatch_operator.reconcile.actions import Action, FindWorkload, ReadCopy, ReadPods, ReadTrainJob
 from dispatch_operator.reconcile.backend.status import Found
 from dispatch_operator.reconcile.learn import learn
-from dispatch_operator.reconcile.observation import Object, Seen, Sight, at, condition
+from dispatch_operator.reconcile.observation import Object, Observation, Observed, at, condition
 from dispatch_operator.reconcile.ownership import gates, is_going, made_for, owners, uid_of
 from dispatch_operator.reconcile.reconciler import answer_to, carry_out
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
@@ -86,73 +86,75 @@ class Probe:
         except ApiError as error:
             raise UndecidedError(str(error)) from error
 
-    async def _run(self, seen: Seen, model: Backend) -> ProbeResult:
-        seen, verdict = await self._start(seen)
+    async def _run(self, observed: Observed, model: Backend) -> ProbeResult:
+        observed, verdict = await self._start(observed)
         if verdict is not None and not is_verdict(verdict):
             raise UndecidedError(verdict.message)
         found: dict[BackendGate, str | None] = dict.fromkeys(BackendGate)
         if isinstance(verdict, Refusal):
-            await self._see_that_it_was_not_disturbed(seen, verdict)
+            await self._see_that_it_was_not_disturbed(observed, verdict)
             failed = gate_of(verdict)
             found[failed] = verdict.message
             if failed is BackendGate.FIELDS_KEPT:
                 found[BackendGate.START_GATE] = NOT_PROBED
         else:
-            found[BackendGate.START_GATE] = await self._hold(seen, model)
-        if made_for(seen.train_job.obj, seen.start) and owners(seen.copy.obj):
-            found[BackendGate.COLLECTED] = await self._collect(seen, model)
+            found[BackendGate.START_GATE] = await self._hold(observed, model)
+        if made_for(observed.train_job.obj, observed.start) and owners(observed.copy.obj):
+            found[BackendGate.COLLECTED] = await self._collect(observed, model)
         else:
             found[BackendGate.COLLECTED] = NOT_PROBED
-        return ProbeResult(found, seen.runtime.obj)
+        return ProbeResult(found, observed.runtime.obj)
 
-    async def _start(self, seen: Seen) -> tuple[Seen, Verdict | None]:
+    async def _start(self, observed: Observed) -> tuple[Observed, Verdict | None]:
         """Take the steps of a Start, until all have succeeded or one has not."""
         for _ in range(BUDGET):
-            match next_step(seen, self.clock()):
-                case Act() as act:
+            match next_step(observed, self.clock()):
+                case Action() as action:
                     begun = self.clock()
-                    seen = learn(seen, act, await answer_to(self.cluster, self.cache, seen, act), begun)
+                    observed = learn(
+                        observed, action, await answer_to(self.cluster, self.cache, observed, action), begun
+                    )
                 case Waiting(step=Condition.WORKLOAD_GATED, requeue_after=float(left)):
-                    seen = await self._await_workload(seen, left)
+                    observed = await self._await_workload(observed, left)
                 case verdict:
-                    return seen, verdict
+                    return observed, verdict
         raise UndecidedError(f"it took more than {BUDGET} requests")
 
-    async def _await_workload(self, seen: Seen, seconds: float) -> Seen:
+    async def _await_workload(self, observed: Observed, seconds: float) -> Observed:
         """Wait for a change of the Workload, as a DispatchStart's look would be woken by one."""
-        owner = at(seen.start, "metadata", "namespace"), uid_of(seen.train_job.obj)
-        before = _promised(seen.workload.obj)
-        if not condition(seen.start, Condition.WORKLOAD_GATED):
-            seen = replace(seen, start=with_condition(seen.start, Condition.WORKLOAD_GATED, self.clock()))
+        owner = at(observed.start, "metadata", "namespace"), uid_of(observed.train_job.obj)
+        before = _promised(observed.workload.obj)
+        if not condition(observed.start, Condition.WORKLOAD_GATED):
+            observed = replace(observed, start=with_condition(observed.start, Condition.WORKLOAD_GATED, self.clock()))
         # The event loop's clock may be a little ahead of the one that the step reads.
-        await self._until(seen, lambda: _promised(self.cache.workload(*owner)) != before, seconds + CLOCK_GRAIN)
-        return replace(seen, workload=Sight(self.cache.workload(*owner)))
+        await self._until(observed, lambda: _promised(self.cache.workload(*owner)) != before, seconds + CLOCK_GRAIN)
+        return replace(observed, workload=Observation(self.cache.workload(*owner)))
 
-    async def _see_that_it_was_not_disturbed(self, seen: Seen, refusal: Refusal) -> None:
+    async def _see_that_it_was_not_disturbed(self, observed: Observed, refusal: Refusal) -> None:
         """What somebody deletes in the middle, perhaps another operator's sweep, says nothing of the backend."""
-        if made_for(seen.train_job.obj, seen.start):
-            await self._train_job(seen)
-        elif refusal.step is CREATION and made_for(seen.copy.obj, seen.start):
-            copy = await self._read(seen, ReadCopy())
-            if uid_of(copy) != uid_of(seen.copy.obj) or is_going(copy):
+        if made_for(observed.train_job.obj, observed.start):
+            await self._train_job(observed)
+        elif refusal.step is CREATION and made_for(observed.copy.obj, observed.start):
+            copy = await self._read(observed, ReadCopy())
+            if uid_of(copy) != uid_of(observed.copy.obj) or is_going(copy):
                 raise DisturbedError("its copy of the runtime was deleted in the middle")
 
-    async def _train_job(self, seen: Seen) -> Object:
-        job = await self._read(seen, ReadTrainJob())
-        if job is None or uid_of(job) != uid_of(seen.train_job.obj) or is_going(job):
+    async def _train_job(self, observed: Observed) -> Object:
+        job = await self._read(observed, ReadTrainJob())
+        if job is None or uid_of(job) != uid_of(observed.train_job.obj) or is_going(job):
             raise DisturbedError("its TrainJob was deleted in the middle")
         return job
 
-    async def _hold(self, seen: Seen, model: Backend) -> str | None:
+    async def _hold(self, observed: Observed, model: Backend) -> str | None:
         """Say what came through the closed gate within `timeouts.hold`; None when nothing did."""
-        if (came := await self._came_through(seen, model)) is not None:
+        if (came := await self._came_through(observed, model)) is not None:
             return came
-        await self._until(seen, lambda: self._may_run(seen), duration.seconds(model.spec.timeouts.hold))
-        return await self._came_through(seen, model)
+        await self._until(observed, lambda: self._may_run(observed), duration.seconds(model.spec.timeouts.hold))
+        return await self._came_through(observed, model)
 
-    async def _until(self, seen: Seen, condition: Callable[[], bool], seconds: float) -> None:
+    async def _until(self, observed: Observed, condition: Callable[[], bool], seconds: float) -> None:
         """Wait for what the watches say, but not on behalf of a backend that is not the one that is probed any more."""
-        probed, meta = _identity(seen.backend.obj), at(seen.start, "metadata")
+        probed, meta = _identity(observed.backend.obj), at(observed.start, "metadata")
 
         def is_other() -> bool:
             return _identity(self.cache.get(Kind.DISPATCH_BACKEND, meta["namespace"], meta["name"])) != probed
@@ -161,33 +163,33 @@ class Probe:
         if is_other():
             raise ChangedError
 
-    def _may_run(self, seen: Seen) -> bool:
+    def _may_run(self, observed: Observed) -> bool:
         """Tell whether a watch says that the gate has let something through: then the live reads come at once."""
-        meta = at(seen.train_job.obj, "metadata")
+        meta = at(observed.train_job.obj, "metadata")
         job = self.cache.get(Kind.TRAIN_JOB, meta["namespace"], meta["name"])
         return (job is not None and not _is_suspended(job)) or _has_quota(
             self.cache.workload(meta["namespace"], meta["uid"])
         )
 
-    async def _came_through(self, seen: Seen, model: Backend) -> str | None:
-        job = await self._train_job(seen)
+    async def _came_through(self, observed: Observed, model: Backend) -> str | None:
+        job = await self._train_job(observed)
         name = at(job, "metadata", "name")
         if not _is_suspended(job):
             return f"TrainJob {name} was resumed behind its closed gate"
-        pods = await carry_out(self.cluster, seen, ReadPods())
+        pods = await carry_out(self.cluster, observed, ReadPods())
         if isinstance(pods, tuple) and pods:
             return f"pod {at(pods[0], 'metadata', 'name')} exists behind the closed gate"
         if model.spec.kueue is None:
             return None
-        workload = await self._read(seen, FindWorkload(uid_of(job)))
+        workload = await self._read(observed, FindWorkload(uid_of(job)))
         if _has_quota(workload):
             return f"Workload {at(workload, 'metadata', 'name')} has quota behind the closed gate"
         return None if workload is not None else f"the Workload of TrainJob {name} went away"
 
-    async def _collect(self, seen: Seen, model: Backend) -> str | None:
+    async def _collect(self, observed: Observed, model: Backend) -> str | None:
         """Delete the TrainJob, and say why its copy is not collected within `timeouts.call`; None when it is."""
         call, bound = duration.seconds(model.spec.timeouts.call), model.spec.timeouts.call
-        job, copy = at(seen.train_job.obj, "metadata"), at(seen.copy.obj, "metadata")
+        job, copy = at(observed.train_job.obj, "metadata"), at(observed.copy.obj, "metadata")
         try:
             await self.cluster.delete(Kind.TRAIN_JOB, job["namespace"], job["name"], timeout=call, uid=job["uid"])
         except ApiError as error:
@@ -198,7 +200,7 @@ class Probe:
         while True:
             left = max(deadline - self.clock(), 0.0)
             await self.cache.gone(Kind.TRAINING_RUNTIME, copy["namespace"], copy["name"], copy["uid"], left)
-            if uid_of(await self._read(seen, ReadCopy())) != copy["uid"]:
+            if uid_of(await self._read(observed, ReadCopy())) != copy["uid"]:
                 return None
             if self.clock() >= deadline:
                 what = f"TrainingRuntime {copy['name']} was still there {bound} after its TrainJob was deleted"
@@ -206,8 +208,8 @@ class Probe:
             # The watch is ahead of the read, or has not seen the copy at all.
             await self.cache.until(lambda: False, min(LOOK_AGAIN, left))
 
-    async def _read(self, seen: Seen, act: Act) -> Object | None:
-        answer = await carry_out(self.cluster, seen, act)
+    async def _read(self, observed: Observed, action: Action) -> Object | None:
+        answer = await carry_out(self.cluster, observed, action)
         return answer if not isinstance(answer, tuple) else None
 
 

@@ -5,9 +5,9 @@ from dispatch_operator.api.enums import BackendGate, Condition, ErrorClass, Gate
 from dispatch_operator.api.group import API_VERSION
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF
-from dispatch_operator.reconcile.actions import Act
+from dispatch_operator.reconcile.actions import Action
 from dispatch_operator.reconcile.backend.proof import probe_runtime
-from dispatch_operator.reconcile.observation import Object, Seen, Sight, Source, at
+from dispatch_operator.reconcile.observation import Object, Observation, Observed, Source, at
 from dispatch_operator.reconcile.ownership import made_for
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 from dispatch_operator.reconcile.steps.check_request import check_and_render
@@ -21,7 +21,7 @@ WITHOUT_TRAIN_JOB: tuple[Step, ...] = (check_and_render, copy_runtime, create_tr
 """Step 1 is left out: whether the backend may take Starts is what the probe is to find out."""
 
 
-def begin(backend: Object, job: str) -> Seen:
+def begin(backend: Object, job: str) -> Observed:
     """Return what a probe of a backend knows at its beginning.
 
     Args:
@@ -54,14 +54,14 @@ def begin(backend: Object, job: str) -> Seen:
     }
     spec = at(backend, "spec")
     allowed = {**backend, "spec": {**spec, "runtimes": [*spec.get("runtimes", ()), reference]}}
-    return Seen(start=start, backend=Sight(allowed, Source.READ))
+    return Observed(start=start, backend=Observation(allowed, Source.READ))
 
 
-def next_step(seen: Seen, now: float) -> Act | Verdict | None:
+def next_step(observed: Observed, now: float) -> Action | Verdict | None:
     """Return the next act of a probe, why it can't go on, or None when all steps have succeeded."""
-    has_train_job = made_for(seen.train_job.obj, seen.start)
+    has_train_job = made_for(observed.train_job.obj, observed.start)
     for step in WITH_TRAIN_JOB if has_train_job else WITHOUT_TRAIN_JOB:
-        if (result := step(seen, now)) is not None:
+        if (result := step(observed, now)) is not None:
             return result
     return None
 

@@ -8,19 +8,19 @@ Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Act:
+class Action:
     """One request to the API server, or a short pause before one."""
 
 
 @dataclass(frozen=True)
-class ReadBackend(Act):
+class ReadBackend(Action):
     """Read the DispatchBackend that the start names."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class ReadRuntime(Act):
+class ReadRuntime(Action):
     """Read the source runtime (contract section 4, step 2)."""
 
     kind: str
@@ -28,17 +28,17 @@ class ReadRuntime(Act):
 
 
 @dataclass(frozen=True)
-class ReadCopy(Act):
+class ReadCopy(Action):
     """Read the copy by its name."""
 
 
 @dataclass(frozen=True)
-class ReadTrainJob(Act):
+class ReadTrainJob(Action):
     """Read the TrainJob by its name."""
 
 
 @dataclass(frozen=True)
-class ReadOther(Act):
+class ReadOther(Action):
     """Read the DispatchStart (or, for a probe's, DispatchBackend) that another's object names."""
 
     kind: str
@@ -46,17 +46,17 @@ class ReadOther(Act):
 
 
 @dataclass(frozen=True)
-class ReadPods(Act):
+class ReadPods(Action):
     """List the job's pods, to learn why it failed."""
 
 
 @dataclass(frozen=True)
-class ReadWarnings(Act):
+class ReadWarnings(Action):
     """List the TrainJob's Events, to learn why nothing runs."""
 
 
 @dataclass(frozen=True)
-class AwaitWorkload(Act):
+class AwaitWorkload(Action):
     """Wait for the watch to tell of the TrainJob's Workload (step 9)."""
 
     seconds: float
@@ -64,49 +64,49 @@ class AwaitWorkload(Act):
 
 
 @dataclass(frozen=True)
-class ReadWorkload(Act):
+class ReadWorkload(Action):
     """Read the TrainJob's Workload, which a watch has told of."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class FindWorkload(Act):
+class FindWorkload(Action):
     """List the namespace's Workloads for the one that the TrainJob owns."""
 
     owner_uid: str
 
 
 @dataclass(frozen=True)
-class ReadLocalQueue(Act):
+class ReadLocalQueue(Action):
     """Read the backend's LocalQueue, to learn why a Workload is not as it must be."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class ReadClusterQueue(Act):
+class ReadClusterQueue(Action):
     """Read the LocalQueue's ClusterQueue, for the same reason."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class ReadCheck(Act):
+class ReadCheck(Action):
     """Read the backend's AdmissionCheck, for the same reason."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class CreateCopy(Act):
+class CreateCopy(Action):
     """Create the copy (step 5)."""
 
     body: Object
 
 
 @dataclass(frozen=True)
-class AdoptCopy(Act):
+class AdoptCopy(Action):
     """Bring dispatch's annotations and the framework's label of a leftover copy up to date (step 5)."""
 
     annotations: Mapping[str, str]
@@ -116,7 +116,7 @@ class AdoptCopy(Act):
 
 
 @dataclass(frozen=True)
-class CreateTrainJob(Act):
+class CreateTrainJob(Action):
     """Create the TrainJob (step 6)."""
 
     body: Object
@@ -125,7 +125,7 @@ class CreateTrainJob(Act):
 
 
 @dataclass(frozen=True)
-class OwnCopy(Act):
+class OwnCopy(Action):
     """Make the TrainJob the copy's owner (step 7)."""
 
     owner: Object
@@ -134,7 +134,7 @@ class OwnCopy(Act):
 
 
 @dataclass(frozen=True)
-class DeleteCopy(Act):
+class DeleteCopy(Action):
     """Delete a copy that is ours and unowned."""
 
     uid: str
@@ -142,14 +142,14 @@ class DeleteCopy(Act):
 
 
 @dataclass(frozen=True)
-class DeleteTrainJob(Act):
+class DeleteTrainJob(Action):
     """Stop a TrainJob that is ours."""
 
     uid: str
 
 
 @dataclass(frozen=True)
-class SetSuspend(Act):
+class SetSuspend(Action):
     """Open, hold or release the gate in plain mode (contract section 12)."""
 
     suspend: bool
@@ -157,7 +157,7 @@ class SetSuspend(Act):
 
 
 @dataclass(frozen=True)
-class SetGates(Act):
+class SetGates(Action):
     """Open the gate in Kueue mode: write the names that are left in the annotation (contract section 12)."""
 
     names: tuple[str, ...]
@@ -166,7 +166,7 @@ class SetGates(Act):
 
 
 @dataclass(frozen=True)
-class SetActive(Act):
+class SetActive(Action):
     """Hold or release a job in Kueue mode, by its Workload's `spec.active`."""
 
     active: bool
@@ -175,7 +175,7 @@ class SetActive(Act):
 
 
 @dataclass(frozen=True)
-class DoubtBackend(Act):
+class DoubtBackend(Action):
     """Write a backend's status: a Start has shown that one of its gates does not hold (contract section 10)."""
 
     status: Object
@@ -185,7 +185,7 @@ class DoubtBackend(Act):
 
 
 @dataclass(frozen=True)
-class Record(Act):
+class PatchStatus(Action):
     """Write the status, at the resourceVersion that the reconcile began with (section 4, rule 3)."""
 
     status: Object

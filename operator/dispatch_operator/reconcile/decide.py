@@ -7,9 +7,9 @@ nothing else is. A verdict becomes a `Record` of the status first, and is acted 
 
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
 from dispatch_operator.reconcile import job_status
-from dispatch_operator.reconcile.actions import Act, Record, Result
+from dispatch_operator.reconcile.actions import Action, PatchStatus, Result
 from dispatch_operator.reconcile.backend.unproven import doubt
-from dispatch_operator.reconcile.observation import Object, Seen, at
+from dispatch_operator.reconcile.observation import Object, Observed, at
 from dispatch_operator.reconcile.ownership import has_started, is_going, left_of_ours, made_for, phase_of
 from dispatch_operator.reconcile.started import follow
 from dispatch_operator.reconcile.status import of_verdict, refusal_of
@@ -21,57 +21,57 @@ from dispatch_operator.render import start_frame
 _EARLY = (Condition.REQUEST_VALID,)
 
 
-def decide(seen: Seen, now: float) -> Act | Result:
+def decide(observed: Observed, now: float) -> Action | Result:
     """Return the next request of a reconcile, or that the reconcile is over.
 
     Args:
         seen: All that this reconcile knows.
         now: Seconds since the epoch.
     """
-    start = seen.start
+    start = observed.start
     if is_going(start):
         # What is being deleted is never started (rule 7); its TrainJob and copy go by garbage collection alone.
         return Result()
     if has_started(start):
-        return follow(seen, now)
+        return follow(observed, now)
     match phase_of(start):
         case Phase.STOPPING:
             # What the refusal says of the backend rests on a verdict that is recorded (rule 3): the reconcile that came to
             # it may have begun before another operator recorded Started.
-            return doubt(seen, refusal_of(seen.start), now) or stop(seen, now)
+            return doubt(observed, refusal_of(observed.start), now) or stop(observed, now)
         case Phase.REFUSED:
-            return _observe_generation(seen, now) or clean_up(seen)
+            return _observe_generation(observed, now) or clean_up(observed)
         case _:
-            return _start(seen, now)
+            return _start(observed, now)
 
 
-def _start(seen: Seen, now: float) -> Act | Result:
-    resumes = made_for(seen.train_job.obj, seen.start)
+def _start(observed: Observed, now: float) -> Action | Result:
+    resumes = made_for(observed.train_job.obj, observed.start)
     for step in WITH_TRAIN_JOB if resumes else FROM_THE_BEGINNING:
-        match step(seen, now):
+        match step(observed, now):
             case None:
                 continue
-            case Act() as act:
-                return act
+            case Action() as action:
+                return action
             case verdict:
-                return _conclude(seen, verdict, now)
+                return _conclude(observed, verdict, now)
     # Started is recorded before the gate is touched (rule 3).
-    return Record(job_status.going_on(seen).status(seen, now))
+    return PatchStatus(job_status.going_on(observed).status(observed, now))
 
 
-def _conclude(seen: Seen, verdict: Verdict, now: float) -> Act | Result:
-    status = of_verdict(seen, verdict, _phase(seen, verdict), now)
-    if status != at(seen.start, "status"):
-        return Record(status)
+def _conclude(observed: Observed, verdict: Verdict, now: float) -> Action | Result:
+    status = of_verdict(observed, verdict, _phase(observed, verdict), now)
+    if status != at(observed.start, "status"):
+        return PatchStatus(status)
     if not isinstance(verdict, Refusal):
         return Result(requeue_after=verdict.requeue_after)
     return Result(requeue=verdict.transient, retry_after=verdict.retry_after, requeue_after=verdict.requeue_after)
 
 
-def _phase(seen: Seen, verdict: Verdict) -> Phase:
+def _phase(observed: Observed, verdict: Verdict) -> Phase:
     if isinstance(verdict, Refusal):
-        if is_final(verdict, seen.start):
-            return Phase.STOPPING if _left(seen) else Phase.REFUSED
+        if is_final(verdict, observed.start):
+            return Phase.STOPPING if _left(observed) else Phase.REFUSED
         if verdict.error_class is ErrorClass.OUTCOME_UNKNOWN:
             return Phase.IN_FLIGHT
     waits_outside = not isinstance(verdict, Refusal) and verdict.step is not Condition.WORKLOAD_GATED
@@ -89,14 +89,14 @@ def is_final(refusal: Refusal, start: Object) -> bool:
             return not refusal.never_final and start_frame(start).retry is Retry.NEVER
 
 
-def _left(seen: Seen) -> bool:
+def _left(observed: Observed) -> bool:
     """Tell whether anything of ours may be left to delete after a refusal."""
-    return made_for(seen.train_job.obj, seen.start) or left_of_ours(seen.copy.obj, seen.start)
+    return made_for(observed.train_job.obj, observed.start) or left_of_ours(observed.copy.obj, observed.start)
 
 
-def _observe_generation(seen: Seen, now: float) -> Act | None:
+def _observe_generation(observed: Observed, now: float) -> Action | None:
     """A refused object whose spec.gate was changed is still refused; its status says that the change was seen."""
-    generation = at(seen.start, "metadata", "generation")
-    if at(seen.start, "status", "observedGeneration") == generation:
+    generation = at(observed.start, "metadata", "generation")
+    if at(observed.start, "status", "observedGeneration") == generation:
         return None
-    return Record(of_verdict(seen, refusal_of(seen.start), Phase.REFUSED, now))
+    return PatchStatus(of_verdict(observed, refusal_of(observed.start), Phase.REFUSED, now))

@@ -10,7 +10,7 @@ from dispatch_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Wanted
 from dispatch_operator.reconcile.failure_cause import cause_of_failure
 from dispatch_operator.reconcile.gates import kueue_queue
 from dispatch_operator.reconcile.gates.gate import closed_phase, is_open, wants_open
-from dispatch_operator.reconcile.observation import Object, Seen, at, condition
+from dispatch_operator.reconcile.observation import Object, Observed, at, condition
 from dispatch_operator.reconcile.ownership import in_kueue_mode, phase_of
 from dispatch_operator.reconcile.status import compose, started_steps
 
@@ -26,11 +26,11 @@ class Mirrored:
     conditions: tuple[Wanted, ...]
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def status(self, seen: Seen, now: float) -> dict[str, Any]:
+    def status(self, observed: Observed, now: float) -> dict[str, Any]:
         """Return the whole status."""
         named = {want.type for want in self.conditions}
-        kept = [step for step in started_steps(seen) if step.type not in named]
-        return compose(seen, self.phase, [*kept, *self.conditions], now, {**_counts(seen), **self.extra})
+        kept = [step for step in started_steps(observed) if step.type not in named]
+        return compose(observed, self.phase, [*kept, *self.conditions], now, {**_counts(observed), **self.extra})
 
 
 def has_ended(train_job: object) -> bool:
@@ -38,10 +38,10 @@ def has_ended(train_job: object) -> bool:
     return any(condition(train_job, kind).get("status") == TRUE for kind in ("Complete", "Failed"))
 
 
-def unchanged(seen: Seen) -> Mirrored:
+def unchanged(observed: Observed) -> Mirrored:
     """Return what is recorded, for an end that nothing changes any more."""
-    phase = phase_of(seen.start) or Phase.LOST
-    held = [entry for entry in at(seen.start, "status", "conditions") or () if entry.get("type") in set(Condition)]
+    phase = phase_of(observed.start) or Phase.LOST
+    held = [entry for entry in at(observed.start, "status", "conditions") or () if entry.get("type") in set(Condition)]
     return Mirrored(
         phase,
         tuple(
@@ -51,9 +51,9 @@ def unchanged(seen: Seen) -> Mirrored:
     )
 
 
-def succeeded(seen: Seen) -> Mirrored:
+def succeeded(observed: Observed) -> Mirrored:
     """Return the end of a job that did what it was asked for."""
-    message = _short(condition(seen.train_job.obj, "Complete").get("message")) or "the job completed"
+    message = _short(condition(observed.train_job.obj, "Complete").get("message")) or "the job completed"
     return Mirrored(
         Phase.SUCCEEDED,
         (
@@ -64,18 +64,18 @@ def succeeded(seen: Seen) -> Mirrored:
     )
 
 
-def failed(seen: Seen) -> Mirrored:
+def failed(observed: Observed) -> Mirrored:
     """Return the end of a job that failed, with its cause."""
-    cause = cause_of_failure(condition(seen.train_job.obj, "Failed"), seen.pods or ())
+    cause = cause_of_failure(condition(observed.train_job.obj, "Failed"), observed.pods or ())
     outcome: dict[str, Any] = {"state": "Failed", "cause": cause.reason, "message": cause.message}
     if cause.exit_code is not None:
         outcome["exitCode"] = cause.exit_code
     return _ended_badly(Phase.FAILED, cause.reason, cause.message or "the job failed", outcome)
 
 
-def lost(seen: Seen) -> Mirrored:
+def lost(observed: Observed) -> Mirrored:
     """Return the end of a job whose TrainJob vanished: it is not created again."""
-    name = at(seen.start, "status", "reference", "name")
+    name = at(observed.start, "status", "reference", "name")
     message = f"TrainJob {name} vanished after it was started; it is not created again: submit under another number"
     return _ended_badly(Phase.LOST, "Lost", message, {"state": "Lost", "cause": "Lost", "message": message})
 
@@ -92,7 +92,7 @@ def _ended_badly(phase: Phase, reason: str, message: str, outcome: Mapping[str, 
     )
 
 
-def copy_altered(seen: Seen, problem: str, *, unread: bool) -> Mirrored:
+def copy_altered(observed: Observed, problem: str, *, unread: bool) -> Mirrored:
     """Return the state of a gated job whose copy is not what was submitted, or can't be seen."""
     error_class = ErrorClass.UNREACHABLE if unread else ErrorClass.REJECTED
     reason = error_class.value
@@ -103,13 +103,13 @@ def copy_altered(seen: Seen, problem: str, *, unread: bool) -> Mirrored:
     ]
     if not unread:
         wanted.append(Wanted(Condition.RUNTIME_COPIED, FALSE, reason, problem))
-    return Mirrored(closed_phase(seen), tuple(wanted))
+    return Mirrored(closed_phase(observed), tuple(wanted))
 
 
-def gate_stuck(seen: Seen, problem: str) -> Mirrored:
+def gate_stuck(observed: Observed, problem: str) -> Mirrored:
     """Return the state while the gate could not be moved; it is tried again."""
-    moving = "Opening" if wants_open(seen) else "Closing"
-    phase, message = _phase(seen)
+    moving = "Opening" if wants_open(observed) else "Closing"
+    phase, message = _phase(observed)
     return Mirrored(
         phase,
         (
@@ -133,16 +133,16 @@ def holding() -> Mirrored:
     )
 
 
-def managed_by_kueue(seen: Seen) -> Mirrored:
+def managed_by_kueue(observed: Observed) -> Mirrored:
     """Return the state of a job that Kueue manages though its backend is in plain mode."""
-    runs = any(job.get("ready") for job in _jobs(seen))
-    state = kueue_queue.why_it_waits(seen.train_job.obj, seen.workload.obj) or "it is admitted"
+    runs = any(job.get("ready") for job in _jobs(observed))
+    state = kueue_queue.why_it_waits(observed.train_job.obj, observed.workload.obj) or "it is admitted"
     message = (
         f"Kueue manages this TrainJob though its backend has no kueue section, so that the gate can't be moved here; "
         f"give the backend one, or let Kueue leave this namespace alone. Kueue says: {state}"
     )
     return Mirrored(
-        Phase.RUNNING if runs else Phase.QUEUED if wants_open(seen) else closed_phase(seen),
+        Phase.RUNNING if runs else Phase.QUEUED if wants_open(observed) else closed_phase(observed),
         (
             Wanted(Condition.SUCCEEDED, UNKNOWN, "ManagedByKueue", message),
             Wanted(Condition.READY, TRUE, "ManagedByKueue", message),
@@ -150,30 +150,30 @@ def managed_by_kueue(seen: Seen) -> Mirrored:
     )
 
 
-def going_on(seen: Seen) -> Mirrored:
+def going_on(observed: Observed) -> Mirrored:
     """Return the state of a job that has not ended; of a Start that just became whole, it is what records Started."""
-    phase, message = _phase(seen)
+    phase, message = _phase(observed)
     return Mirrored(
         phase,
         (Wanted(Condition.SUCCEEDED, UNKNOWN, phase, message), Wanted(Condition.READY, TRUE, "Started", message)),
     )
 
 
-def _phase(seen: Seen) -> tuple[Phase, str]:
-    if not is_open(seen):
-        phase = closed_phase(seen)
+def _phase(observed: Observed) -> tuple[Phase, str]:
+    if not is_open(observed):
+        phase = closed_phase(observed)
         return phase, f"the start gate is {'held' if phase is Phase.HELD else 'closed'}; set spec.gate to Open to run"
-    if in_kueue_mode(seen) and not wants_open(seen):
+    if in_kueue_mode(observed) and not wants_open(observed):
         # Held was recorded before the Workload was touched, and stays so until it is.
         return Phase.HELD, "the start gate is being held"
-    jobs = _jobs(seen)
+    jobs = _jobs(observed)
     if any(job.get("ready") for job in jobs):
         return Phase.RUNNING, "the job's pods run"
-    if in_kueue_mode(seen) and (reason := kueue_queue.why_it_waits(seen.train_job.obj, seen.workload.obj)):
+    if in_kueue_mode(observed) and (reason := kueue_queue.why_it_waits(observed.train_job.obj, observed.workload.obj)):
         return Phase.QUEUED, reason
     if any(job.get("active") for job in jobs):
         return Phase.QUEUED, "the gate is open; the job's pods are starting"
-    return Phase.QUEUED, "the gate is open; no pod of the job exists yet" + _newest_warning(seen.warnings or ())
+    return Phase.QUEUED, "the gate is open; no pod of the job exists yet" + _newest_warning(observed.warnings or ())
 
 
 def _newest_warning(events: Iterable[Object]) -> str:
@@ -184,29 +184,29 @@ def _newest_warning(events: Iterable[Object]) -> str:
     return f"; the TrainJob's newest warning: {newest.get('reason')}: {_short(newest.get('message'))}"
 
 
-def quiet_for(seen: Seen, now: float) -> float | None:
+def quiet_for(observed: Observed, now: float) -> float | None:
     """Return for how many seconds the gate has been open without a JobSet or a pod; None when there is one."""
-    if not is_open(seen) or (in_kueue_mode(seen) and not kueue_queue.is_admitted(seen.workload.obj)):
+    if not is_open(observed) or (in_kueue_mode(observed) and not kueue_queue.is_admitted(observed.workload.obj)):
         return None
-    if any(job.get("active") or job.get("ready") for job in _jobs(seen)):
+    if any(job.get("active") or job.get("ready") for job in _jobs(observed)):
         return None
-    opened = times.read(condition(seen.train_job.obj, "Suspended").get("lastTransitionTime"))
-    recorded = times.read(at(seen.start, "metadata", "creationTimestamp"))
+    opened = times.read(condition(observed.train_job.obj, "Suspended").get("lastTransitionTime"))
+    recorded = times.read(at(observed.start, "metadata", "creationTimestamp"))
     since = opened if opened is not None else recorded
     return max(0.0, now - since) if since is not None else 0.0
 
 
-def _jobs(seen: Seen) -> list[Object]:
-    return [job for job in at(seen.train_job.obj, "status", "jobsStatus") or () if isinstance(job, Mapping)]
+def _jobs(observed: Observed) -> list[Object]:
+    return [job for job in at(observed.train_job.obj, "status", "jobsStatus") or () if isinstance(job, Mapping)]
 
 
-def _counts(seen: Seen) -> dict[str, int]:
+def _counts(observed: Observed) -> dict[str, int]:
     """Return how often the JobSet restarted the job, and how often Kueue put it back into its queue."""
-    restarts = at(seen.job_set, "status", "restarts")
+    restarts = at(observed.job_set, "status", "restarts")
     # Our own holds are evictions too, and no news to anybody.
     evictions = sum(
         at(entry, "count") or 0
-        for entry in at(seen.workload.obj, "status", "schedulingStats", "evictions") or ()
+        for entry in at(observed.workload.obj, "status", "schedulingStats", "evictions") or ()
         if at(entry, "reason") != "Deactivated" or at(entry, "underlyingCause")
     )
     found = {"restarts": restarts, "evictions": evictions}

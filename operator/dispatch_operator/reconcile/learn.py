@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.reconcile.actions import (
-    Act,
+    Action,
     AdoptCopy,
     AwaitWorkload,
     CreateCopy,
@@ -14,6 +14,7 @@ from dispatch_operator.reconcile.actions import (
     DoubtBackend,
     FindWorkload,
     OwnCopy,
+    PatchStatus,
     ReadBackend,
     ReadCheck,
     ReadClusterQueue,
@@ -25,21 +26,20 @@ from dispatch_operator.reconcile.actions import (
     ReadTrainJob,
     ReadWarnings,
     ReadWorkload,
-    Record,
     SetActive,
     SetGates,
     SetSuspend,
 )
-from dispatch_operator.reconcile.observation import Object, Seen, Sight, Source
+from dispatch_operator.reconcile.observation import Object, Observation, Observed, Source
 from dispatch_operator.reconcile.sanitized import sane
 
-UNKNOWN = Sight()
+UNKNOWN = Observation()
 Answer = Object | tuple[Object, ...] | None
 
 _PRECONDITIONED = (OwnCopy, AdoptCopy, DeleteCopy, DeleteTrainJob, DoubtBackend, SetSuspend, SetGates, SetActive)
 
 
-def learn(seen: Seen, act: Act, answer: Answer | ApiError, now: float) -> Seen:
+def learn(observed: Observed, action: Action, answer: Answer | ApiError, now: float) -> Observed:
     """Return the facts after an act.
 
     Args:
@@ -48,79 +48,79 @@ def learn(seen: Seen, act: Act, answer: Answer | ApiError, now: float) -> Seen:
         answer: The object that was read or returned (None when it is absent or deleted), a list's items, or a failure.
         now: When the act was begun, in seconds since the epoch.
     """
-    if isinstance(act, CreateTrainJob) and seen.first_create is None:
-        seen = replace(seen, first_create=now)
-    return _failed(seen, act, answer) if isinstance(answer, ApiError) else _succeeded(seen, act, answer)
+    if isinstance(action, CreateTrainJob) and observed.first_create is None:
+        observed = replace(observed, first_create=now)
+    return _failed(observed, action, answer) if isinstance(answer, ApiError) else _succeeded(observed, action, answer)
 
 
-def _succeeded(seen: Seen, act: Act, answer: Answer) -> Seen:
-    failures = {kind: error for kind, error in seen.failures.items() if kind is not type(act)}
-    match act:
+def _succeeded(observed: Observed, action: Action, answer: Answer) -> Observed:
+    failures = {kind: error for kind, error in observed.failures.items() if kind is not type(action)}
+    match action:
         case ReadPods():
-            return replace(seen, pods=_items(answer), failures=failures)
+            return replace(observed, pods=_items(answer), failures=failures)
         case ReadWarnings():
-            return replace(seen, warnings=_items(answer), failures=failures)
+            return replace(observed, warnings=_items(answer), failures=failures)
         case DeleteTrainJob():
             # Accepted; whether it is gone, only a read can tell.
-            return replace(seen, train_job=UNKNOWN, failures=failures)
+            return replace(observed, train_job=UNKNOWN, failures=failures)
         case DeleteCopy():
             failures.pop(CreateCopy, None)
-            return replace(seen, copy=UNKNOWN, failures=failures)
+            return replace(observed, copy=UNKNOWN, failures=failures)
     obj = answer if not isinstance(answer, tuple) else None
-    read, wrote = Sight(obj, Source.READ), Sight(obj, Source.WRITE)
-    match act:
-        case Record():
-            return replace(seen, start=sane(obj) if obj else seen.start, failures=failures)
+    read, wrote = Observation(obj, Source.READ), Observation(obj, Source.WRITE)
+    match action:
+        case PatchStatus():
+            return replace(observed, start=sane(obj) if obj else observed.start, failures=failures)
         case ReadBackend():
-            return replace(seen, backend=read, failures=failures)
+            return replace(observed, backend=read, failures=failures)
         case DoubtBackend():
-            return replace(seen, backend=wrote, failures=failures)
+            return replace(observed, backend=wrote, failures=failures)
         case ReadRuntime():
-            return replace(seen, runtime=read, failures=failures)
+            return replace(observed, runtime=read, failures=failures)
         case ReadOther():
-            return replace(seen, other=read, failures=failures)
+            return replace(observed, other=read, failures=failures)
         case ReadCopy():
-            return replace(seen, copy=read, failures=failures)
+            return replace(observed, copy=read, failures=failures)
         case ReadTrainJob():
-            return replace(seen, train_job=read, failures=failures)
+            return replace(observed, train_job=read, failures=failures)
         case CreateCopy() | AdoptCopy() | OwnCopy():
-            return replace(seen, copy=wrote, failures=failures)
+            return replace(observed, copy=wrote, failures=failures)
         case CreateTrainJob() | SetSuspend() | SetGates():
-            return replace(seen, train_job=wrote, failures=failures)
+            return replace(observed, train_job=wrote, failures=failures)
         case AwaitWorkload():
-            return replace(seen, workload=Sight(obj, Source.CACHE), awaited=True, failures=failures)
+            return replace(observed, workload=Observation(obj, Source.CACHE), awaited=True, failures=failures)
         case ReadWorkload() | FindWorkload():
-            return replace(seen, workload=read, failures=failures)
+            return replace(observed, workload=read, failures=failures)
         case SetActive():
-            return replace(seen, workload=wrote, failures=failures)
+            return replace(observed, workload=wrote, failures=failures)
         case ReadLocalQueue():
-            return replace(seen, local_queue=read, failures=failures)
+            return replace(observed, local_queue=read, failures=failures)
         case ReadClusterQueue():
-            return replace(seen, cluster_queue=read, failures=failures)
+            return replace(observed, cluster_queue=read, failures=failures)
         case ReadCheck():
-            return replace(seen, check=read, failures=failures)
-    raise TypeError(f"unknown act {act!r}")
+            return replace(observed, check=read, failures=failures)
+    raise TypeError(f"unknown act {action!r}")
 
 
-def _failed(seen: Seen, act: Act, error: ApiError) -> Seen:
-    if isinstance(act, _PRECONDITIONED) and (error.conflict or error.not_found):
+def _failed(observed: Observed, action: Action, error: ApiError) -> Observed:
+    if isinstance(action, _PRECONDITIONED) and (error.conflict or error.not_found):
         # A precondition that does not hold is no failure: what it was about is reconciled again.
-        return _forget(seen, act)
-    seen = replace(seen, failures={**seen.failures, type(act): error})
-    return _forget(seen, act) if isinstance(act, CreateCopy | CreateTrainJob | OwnCopy) else seen
+        return _forget(observed, action)
+    observed = replace(observed, failures={**observed.failures, type(action): error})
+    return _forget(observed, action) if isinstance(action, CreateCopy | CreateTrainJob | OwnCopy) else observed
 
 
-def _forget(seen: Seen, act: Act) -> Seen:
+def _forget(observed: Observed, action: Action) -> Observed:
     """Forget the object that an act was about: the next verdict on it needs a live read after the act."""
-    match act:
+    match action:
         case CreateTrainJob() | DeleteTrainJob() | SetSuspend() | SetGates():
-            return replace(seen, train_job=UNKNOWN, other=UNKNOWN)
+            return replace(observed, train_job=UNKNOWN, other=UNKNOWN)
         case SetActive():
-            return replace(seen, workload=UNKNOWN)
+            return replace(observed, workload=UNKNOWN)
         case DoubtBackend():
-            return replace(seen, backend=UNKNOWN)
+            return replace(observed, backend=UNKNOWN)
         case _:
-            return replace(seen, copy=UNKNOWN, other=UNKNOWN)
+            return replace(observed, copy=UNKNOWN, other=UNKNOWN)
 
 
 def _items(answer: Answer) -> tuple[Object, ...]:

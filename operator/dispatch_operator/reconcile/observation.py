@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Any
 
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.reconcile.actions import Act
+from dispatch_operator.reconcile.actions import Action
 
 Object = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ class Source(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Observation:
     """One object as this reconcile knows it; ``obj`` is None when absent."""
 
     obj: Object | None = None
@@ -41,35 +41,35 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observed:
     """The facts of one reconcile at one DispatchStart."""
 
     start: Object
-    backend: Sight = Sight()
-    runtime: Sight = Sight()
-    copy: Sight = Sight()
-    train_job: Sight = Sight()
-    other: Sight = Sight()
+    backend: Observation = Observation()
+    runtime: Observation = Observation()
+    copy: Observation = Observation()
+    train_job: Observation = Observation()
+    other: Observation = Observation()
     """The object that another's copy or TrainJob names as its start."""
-    workload: Sight = Sight()
+    workload: Observation = Observation()
     """Kueue mode: the Workload that the TrainJob owns."""
     awaited: bool = False
     """Whether this reconcile has waited for the Workload."""
-    local_queue: Sight = Sight()
-    cluster_queue: Sight = Sight()
-    check: Sight = Sight()
+    local_queue: Observation = Observation()
+    cluster_queue: Observation = Observation()
+    check: Observation = Observation()
     job_set: Object | None = None
     """Cached only: it decides nothing, it is mirrored."""
     pods: tuple[Object, ...] | None = None
     warnings: tuple[Object, ...] | None = None
-    failures: Mapping[type[Act], ApiError] = field(default_factory=dict)
+    failures: Mapping[type[Action], ApiError] = field(default_factory=dict)
     """The last failure of each kind of act; a success of the same kind takes it away."""
     first_create: float | None = None
     """When this reconcile first tried to create the TrainJob, in seconds since the epoch."""
 
-    def failure(self, act: type[Act]) -> ApiError | None:
+    def failure(self, action: type[Action]) -> ApiError | None:
         """Return how the last try of this kind of act failed, if it did."""
-        return self.failures.get(act)
+        return self.failures.get(action)
 
 
 def at(obj: object, *path: str) -> Any:  # noqa: ANN401 - what lies there has any type.

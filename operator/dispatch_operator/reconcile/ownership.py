@@ -18,7 +18,7 @@ from dispatch_operator.api.group import (
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.names import object_name
 from dispatch_operator.reconcile.actions import ReadOther
-from dispatch_operator.reconcile.observation import Seen, at, condition
+from dispatch_operator.reconcile.observation import Observed, at, condition
 
 Object = Mapping[str, Any]
 
@@ -92,42 +92,42 @@ def gates(obj: object) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
-def in_kueue_mode(seen: Seen) -> bool:
+def in_kueue_mode(observed: Observed) -> bool:
     """Tell whether the gate is Kueue's: step 9 was made, or the TrainJob was just created with our gate."""
-    if has_started(seen.start):
-        return bool(condition(seen.start, Condition.WORKLOAD_GATED))
-    return START_GATE in gates(seen.train_job.obj)
+    if has_started(observed.start):
+        return bool(condition(observed.start, Condition.WORKLOAD_GATED))
+    return START_GATE in gates(observed.train_job.obj)
 
 
-def claim_on_train_job(seen: Seen) -> Claim | ReadOther:
+def claim_on_train_job(observed: Observed) -> Claim | ReadOther:
     """Judge the TrainJob found under our name, or say which object must be read first."""
-    job = seen.train_job.obj or {}
+    job = observed.train_job.obj or {}
     labels = at(job, "metadata", "labels") or {}
-    request = at(seen.start, "spec", "request")
+    request = at(observed.start, "spec", "request")
     ours = {LABEL_JOB: at(request, "job"), LABEL_SUBMISSION: str(at(request, "submission"))}
-    if made_for(job, seen.start):
+    if made_for(job, observed.start):
         return Claim.OURS if all(labels.get(key) == value for key, value in ours.items()) else Claim.FOREIGN
-    return _claim_of_another(seen, job, (Phase.REFUSED, Phase.STOPPING, Phase.LOST))
+    return _claim_of_another(observed, job, (Phase.REFUSED, Phase.STOPPING, Phase.LOST))
 
 
-def claim_on_copy(seen: Seen) -> Claim | ReadOther:
+def claim_on_copy(observed: Observed) -> Claim | ReadOther:
     """Judge the unowned copy found under our name, or say which object must be read first."""
-    copy = seen.copy.obj or {}
-    if made_for(copy, seen.start):
+    copy = observed.copy.obj or {}
+    if made_for(copy, observed.start):
         return Claim.OURS
-    return _claim_of_another(seen, copy, (Phase.REFUSED, Phase.STOPPING))
+    return _claim_of_another(observed, copy, (Phase.REFUSED, Phase.STOPPING))
 
 
-def _claim_of_another(seen: Seen, obj: Object, ended: tuple[Phase, ...]) -> Claim | ReadOther:
+def _claim_of_another(observed: Observed, obj: Object, ended: tuple[Phase, ...]) -> Claim | ReadOther:
     name, uid = at(obj, "metadata", "annotations", ANNOTATION_START), start_uid(obj)
     if not name or not uid:
         return Claim.FOREIGN
     kind = Kind.DISPATCH_BACKEND if at(obj, "metadata", "labels", LABEL_PROBE) else Kind.DISPATCH_START
-    if not seen.other.live:
+    if not observed.other.live:
         return ReadOther(kind, name)
-    if seen.other.obj is None or uid_of(seen.other.obj) != uid:
+    if observed.other.obj is None or uid_of(observed.other.obj) != uid:
         return Claim.LEFTOVER
-    return Claim.LEFTOVER if kind == Kind.DISPATCH_START and phase_of(seen.other.obj) in ended else Claim.FOREIGN
+    return Claim.LEFTOVER if kind == Kind.DISPATCH_START and phase_of(observed.other.obj) in ended else Claim.FOREIGN
 
 
 def phase_of(start: object) -> Phase | None:

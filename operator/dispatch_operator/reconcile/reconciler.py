@@ -13,7 +13,7 @@ from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Cache, Key
 from dispatch_operator.reconcile.actions import (
-    Act,
+    Action,
     AdoptCopy,
     AwaitWorkload,
     CreateCopy,
@@ -23,6 +23,7 @@ from dispatch_operator.reconcile.actions import (
     DoubtBackend,
     FindWorkload,
     OwnCopy,
+    PatchStatus,
     ReadBackend,
     ReadCheck,
     ReadClusterQueue,
@@ -34,7 +35,6 @@ from dispatch_operator.reconcile.actions import (
     ReadTrainJob,
     ReadWarnings,
     ReadWorkload,
-    Record,
     Result,
     SetActive,
     SetGates,
@@ -42,7 +42,7 @@ from dispatch_operator.reconcile.actions import (
 )
 from dispatch_operator.reconcile.decide import decide
 from dispatch_operator.reconcile.learn import Answer, learn
-from dispatch_operator.reconcile.observation import Object, Seen, at
+from dispatch_operator.reconcile.observation import Object, Observed, at
 from dispatch_operator.reconcile.ownership import owners, uid_of
 from dispatch_operator.reconcile.steps.admit import call_bound
 from dispatch_operator.render import target_name
@@ -74,49 +74,49 @@ class Reconciler:
         Returns:
             When to look again, if no event does it first.
         """
-        seen = self.cache.observe(key)
-        if seen is None:
+        observed = self.cache.observe(key)
+        if observed is None:
             return Result()
         contested = 0
         for _ in range(BUDGET):
-            decision = decide(seen, self.clock())
+            decision = decide(observed, self.clock())
             if isinstance(decision, Result):
                 # What a precondition failed on was changed by somebody: it is looked at once more.
                 return replace(decision, requeue=True) if contested and decision.requeue_after is None else decision
             begun = self.clock()
-            answer = await self._carry_out(seen, decision)
+            answer = await self._carry_out(observed, decision)
             if isinstance(answer, ApiError) and (answer.conflict or answer.not_found):
                 contested += 1
                 if contested > CONTESTED:
                     break
             match decision, answer:
-                case Record(), ApiError(conflict=True) | ApiError(not_found=True):
+                case PatchStatus(), ApiError(conflict=True) | ApiError(not_found=True):
                     # Somebody else changed the object: what was decided rests on what is no longer so.
-                    requeue = await self._begin_again(key, seen)
+                    requeue = await self._begin_again(key, observed)
                     if isinstance(requeue, Result):
                         return requeue
-                    seen = requeue
-                case Record(), ApiError():
+                    observed = requeue
+                case PatchStatus(), ApiError():
                     logger.warning("%s/%s: %s", *key, answer)
                     return Result(requeue=True, retry_after=answer.retry_after)
-                case Record(), _:
-                    self._recorded(Kind.DISPATCH_START, seen.start, answer)
-                    seen = learn(seen, decision, answer, begun)
+                case PatchStatus(), _:
+                    self._recorded(Kind.DISPATCH_START, observed.start, answer)
+                    observed = learn(observed, decision, answer, begun)
                 case DoubtBackend(), _:
-                    self._recorded(Kind.DISPATCH_BACKEND, seen.backend.obj or {}, answer)
-                    seen = learn(seen, decision, answer, begun)
+                    self._recorded(Kind.DISPATCH_BACKEND, observed.backend.obj or {}, answer)
+                    observed = learn(observed, decision, answer, begun)
                 case _:
-                    seen = learn(seen, decision, answer, begun)
+                    observed = learn(observed, decision, answer, begun)
         return Result(requeue=True)
 
-    async def _begin_again(self, key: Key, seen: Seen) -> Seen | Result:
+    async def _begin_again(self, key: Key, observed: Observed) -> Observed | Result:
         try:
-            start = await self.cluster.get(Kind.DISPATCH_START, *key, timeout=call_bound(seen))
+            start = await self.cluster.get(Kind.DISPATCH_START, *key, timeout=call_bound(observed))
         except ApiError as error:
             logger.warning("%s/%s: %s", *key, error)
             return Result(requeue=True, retry_after=error.retry_after)
         if start is None:
-            self.cache.drop(Kind.DISPATCH_START, seen.start)
+            self.cache.drop(Kind.DISPATCH_START, observed.start)
             return Result()
         self.cache.put(Kind.DISPATCH_START, start)
         return self.cache.observe(key) or Result()
@@ -126,33 +126,33 @@ class Reconciler:
             self.cache.put_written(kind, answer)
             self.announce(before, answer)
 
-    async def _carry_out(self, seen: Seen, act: Act) -> Answer | ApiError:
-        return await answer_to(self.cluster, self.cache, seen, act)
+    async def _carry_out(self, observed: Observed, action: Action) -> Answer | ApiError:
+        return await answer_to(self.cluster, self.cache, observed, action)
 
 
-async def answer_to(cluster: Cluster, cache: Cache, seen: Seen, act: Act) -> Answer | ApiError:
+async def answer_to(cluster: Cluster, cache: Cache, observed: Observed, action: Action) -> Answer | ApiError:
     """Carry out an act, and return what it brought or how it failed."""
     try:
-        if isinstance(act, AwaitWorkload):
+        if isinstance(action, AwaitWorkload):
             return await cache.workload_of(
-                at(seen.start, "metadata", "namespace"), uid_of(seen.train_job.obj), act.seconds
+                at(observed.start, "metadata", "namespace"), uid_of(observed.train_job.obj), action.seconds
             )
-        return await carry_out(cluster, seen, act)
+        return await carry_out(cluster, observed, action)
     except ApiError as error:
         logger.debug("%s", error)
         return error
 
 
-async def carry_out(cluster: Cluster, seen: Seen, act: Act) -> Answer:
+async def carry_out(cluster: Cluster, observed: Observed, action: Action) -> Answer:
     """Make the request that an act stands for.
 
     Raises:
         ApiError: It failed, or went unanswered.
     """
-    meta = at(seen.start, "metadata")
-    namespace, name = meta["namespace"], target_name(seen.start) or ""
-    bound = call_bound(seen)
-    match act:
+    meta = at(observed.start, "metadata")
+    namespace, name = meta["namespace"], target_name(observed.start) or ""
+    bound = call_bound(observed)
+    match action:
         case ReadBackend(name=backend):
             return await cluster.get(Kind.DISPATCH_BACKEND, namespace, backend, timeout=bound)
         case ReadRuntime(kind=kind, name=runtime):
@@ -164,11 +164,11 @@ async def carry_out(cluster: Cluster, seen: Seen, act: Act) -> Answer:
         case ReadTrainJob():
             return await cluster.get(Kind.TRAIN_JOB, namespace, name, timeout=bound)
         case ReadPods():
-            request = at(seen.start, "spec", "request")
+            request = at(observed.start, "spec", "request")
             selector = f"{LABEL_JOB}={request['job']},{LABEL_SUBMISSION}={request['submission']}"
             return await cluster.select("Pod", namespace, timeout=bound, label_selector=selector)
         case ReadWarnings():
-            uid = at(seen.train_job.obj, "metadata", "uid")
+            uid = at(observed.train_job.obj, "metadata", "uid")
             return await cluster.select(
                 "Event", namespace, timeout=bound, field_selector=f"involvedObject.uid={uid},type=Warning"
             )
@@ -220,12 +220,12 @@ async def carry_out(cluster: Cluster, seen: Seen, act: Act) -> Answer:
             return await cluster.patch(
                 Kind.DISPATCH_BACKEND, namespace, backend, patch, timeout=bound, subresource="status"
             )
-        case Record(status=status):
-            patch = status_patch(seen.start, status)
+        case PatchStatus(status=status):
+            patch = status_patch(observed.start, status)
             return await cluster.patch(
                 Kind.DISPATCH_START, namespace, meta["name"], patch, timeout=bound, subresource="status"
             )
-    raise TypeError(f"unknown act {act!r}")
+    raise TypeError(f"unknown act {action!r}")
 
 
 def status_patch(start: Object, status: Object) -> dict[str, Any]:

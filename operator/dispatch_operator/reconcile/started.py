@@ -3,13 +3,13 @@
 from dispatch_operator.api.enums import Phase
 from dispatch_operator.reconcile import job_status
 from dispatch_operator.reconcile.actions import (
-    Act,
+    Action,
+    PatchStatus,
     ReadCopy,
     ReadPods,
     ReadRuntime,
     ReadTrainJob,
     ReadWarnings,
-    Record,
     Result,
 )
 from dispatch_operator.reconcile.gates.gate import (
@@ -22,87 +22,87 @@ from dispatch_operator.reconcile.gates.gate import (
 )
 from dispatch_operator.reconcile.gates.gated_copy import check_copy
 from dispatch_operator.reconcile.job_status import Mirrored
-from dispatch_operator.reconcile.observation import Seen, at, condition
+from dispatch_operator.reconcile.observation import Observed, at, condition
 from dispatch_operator.reconcile.ownership import phase_of, uid_of
 from dispatch_operator.reconcile.teardown import clean_up
 
 ENDED = (Phase.SUCCEEDED, Phase.FAILED)
 
 
-def follow(seen: Seen, now: float) -> Act | Result:
+def follow(observed: Observed, now: float) -> Action | Result:
     """Return the next act for a DispatchStart that has started."""
-    phase = phase_of(seen.start)
+    phase = phase_of(observed.start)
     if phase in ENDED:
-        return _recorded(seen, job_status.unchanged(seen), now)
+        return _recorded(observed, job_status.unchanged(observed), now)
     if phase is Phase.LOST:
-        act = _recorded(seen, job_status.unchanged(seen), now)
-        return act if isinstance(act, Act) else clean_up(seen)
+        action = _recorded(observed, job_status.unchanged(observed), now)
+        return action if isinstance(action, Action) else clean_up(observed)
     # Only the TrainJob of the recorded UID is opened, held or mirrored (rule 4).
-    reference = at(seen.start, "status", "reference", "uid")
-    if not reference or uid_of(seen.train_job.obj) != reference:
-        return _lost(seen, now)
-    if job_status.has_ended(seen.train_job.obj):
-        return _ended(seen, now)
-    return _going_on(seen, now)
+    reference = at(observed.start, "status", "reference", "uid")
+    if not reference or uid_of(observed.train_job.obj) != reference:
+        return _lost(observed, now)
+    if job_status.has_ended(observed.train_job.obj):
+        return _ended(observed, now)
+    return _going_on(observed, now)
 
 
-def _lost(seen: Seen, now: float) -> Act | Result:
-    if error := seen.failure(ReadTrainJob):
+def _lost(observed: Observed, now: float) -> Action | Result:
+    if error := observed.failure(ReadTrainJob):
         return Result(requeue=True, retry_after=error.retry_after)
-    return _recorded(seen, job_status.lost(seen), now) if seen.train_job.live else ReadTrainJob()
+    return _recorded(observed, job_status.lost(observed), now) if observed.train_job.live else ReadTrainJob()
 
 
-def _ended(seen: Seen, now: float) -> Act | Result:
-    if condition(seen.train_job.obj, "Failed").get("status") != "True":
-        return _recorded(seen, job_status.succeeded(seen), now)
-    if seen.pods is None and not seen.failure(ReadPods):
+def _ended(observed: Observed, now: float) -> Action | Result:
+    if condition(observed.train_job.obj, "Failed").get("status") != "True":
+        return _recorded(observed, job_status.succeeded(observed), now)
+    if observed.pods is None and not observed.failure(ReadPods):
         return ReadPods()
-    return _recorded(seen, job_status.failed(seen), now)
+    return _recorded(observed, job_status.failed(observed), now)
 
 
-def _going_on(seen: Seen, now: float) -> Act | Result:
-    if is_kueues(seen):
-        return _recorded(seen, job_status.managed_by_kueue(seen), now)
-    change = next_change(seen)
-    if not is_open(seen):
-        problem = check_copy(seen, opening=wants_open(seen))
-        if isinstance(problem, Act):
+def _going_on(observed: Observed, now: float) -> Action | Result:
+    if is_kueues(observed):
+        return _recorded(observed, job_status.managed_by_kueue(observed), now)
+    change = next_change(observed)
+    if not is_open(observed):
+        problem = check_copy(observed, opening=wants_open(observed))
+        if isinstance(problem, Action):
             return problem
         if problem:
-            unread = seen.failure(ReadCopy) or seen.failure(ReadRuntime)
-            result = _recorded(seen, job_status.copy_altered(seen, problem, unread=unread is not None), now)
-            if isinstance(result, Act) or unread is None:
+            unread = observed.failure(ReadCopy) or observed.failure(ReadRuntime)
+            result = _recorded(observed, job_status.copy_altered(observed, problem, unread=unread is not None), now)
+            if isinstance(result, Action) or unread is None:
                 return result
             return Result(requeue=True, retry_after=unread.retry_after)
-    return _move(seen, change, now) if change else _mirror(seen, now)
+    return _move(observed, change, now) if change else _mirror(observed, now)
 
 
-def _move(seen: Seen, change: Act, now: float) -> Act | Result:
-    if must_be_recorded(seen):
-        return _recorded(seen, job_status.holding(), now)
-    error = seen.failure(type(change))
-    if error is None and not was_undone(seen):
+def _move(observed: Observed, change: Action, now: float) -> Action | Result:
+    if must_be_recorded(observed):
+        return _recorded(observed, job_status.holding(), now)
+    error = observed.failure(type(change))
+    if error is None and not was_undone(observed):
         return change
     problem = str(error) if error else "the gate was moved, and something moved it back at once"
-    result = _recorded(seen, job_status.gate_stuck(seen, problem), now)
+    result = _recorded(observed, job_status.gate_stuck(observed, problem), now)
     requeue = Result(requeue=True, retry_after=error.retry_after if error else None)
-    return result if isinstance(result, Act) else requeue
+    return result if isinstance(result, Action) else requeue
 
 
-def _mirror(seen: Seen, now: float) -> Act | Result:
-    quiet_for = job_status.quiet_for(seen, now)
+def _mirror(observed: Observed, now: float) -> Action | Result:
+    quiet_for = job_status.quiet_for(observed, now)
     if quiet_for is None:
-        return _recorded(seen, job_status.going_on(seen), now)
+        return _recorded(observed, job_status.going_on(observed), now)
     if quiet_for < job_status.QUIET_LIMIT:
-        result = _recorded(seen, job_status.going_on(seen), now)
-        return result if isinstance(result, Act) else Result(requeue_after=job_status.QUIET_LIMIT - quiet_for)
-    error = seen.failure(ReadWarnings)
-    if seen.warnings is None and not error:
+        result = _recorded(observed, job_status.going_on(observed), now)
+        return result if isinstance(result, Action) else Result(requeue_after=job_status.QUIET_LIMIT - quiet_for)
+    error = observed.failure(ReadWarnings)
+    if observed.warnings is None and not error:
         return ReadWarnings()
-    result = _recorded(seen, job_status.going_on(seen), now)
-    return result if isinstance(result, Act) or not error else Result(requeue=True, retry_after=error.retry_after)
+    result = _recorded(observed, job_status.going_on(observed), now)
+    return result if isinstance(result, Action) or not error else Result(requeue=True, retry_after=error.retry_after)
 
 
-def _recorded(seen: Seen, mirrored: Mirrored, now: float) -> Act | Result:
-    status = mirrored.status(seen, now)
-    return Record(status) if status != at(seen.start, "status") else Result()
+def _recorded(observed: Observed, mirrored: Mirrored, now: float) -> Action | Result:
+    status = mirrored.status(observed, now)
+    return PatchStatus(status) if status != at(observed.start, "status") else Result()

@@ -6,7 +6,7 @@ from typing import Any
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from dispatch_operator.api.group import ANNOTATION_SOURCE
 from dispatch_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Wanted, conditions
-from dispatch_operator.reconcile.observation import Seen, at, condition
+from dispatch_operator.reconcile.observation import Observed, at, condition
 from dispatch_operator.reconcile.ownership import in_kueue_mode, made_for, uid_of
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 
@@ -31,7 +31,7 @@ DONE: Mapping[Condition, tuple[str, str]] = {
 NOT_STARTED = Wanted(Condition.SUCCEEDED, UNKNOWN, "NotStarted", "the job has not been started")
 
 
-def of_verdict(seen: Seen, verdict: Verdict, phase: Phase, now: float) -> Status:
+def of_verdict(observed: Observed, verdict: Verdict, phase: Phase, now: float) -> Status:
     """Return the status while a Start waits, is refused for now, or is refused for good."""
     steps = [_done(step) for step in STEPS[: STEPS.index(verdict.step)]]
     match verdict:
@@ -46,7 +46,7 @@ def of_verdict(seen: Seen, verdict: Verdict, phase: Phase, now: float) -> Status
         else Wanted(Condition.RECONCILING, TRUE, reason, _next(phase, message))
     )
     return compose(
-        seen,
+        observed,
         phase,
         [
             *steps,
@@ -70,10 +70,10 @@ def _next(phase: Phase, message: str) -> str:
     return hint.get(phase, "") + message
 
 
-def started_steps(seen: Seen) -> list[Wanted]:
+def started_steps(observed: Observed) -> list[Wanted]:
     """Return the conditions of a Start that is whole."""
     return [
-        *(_done(step) for step in STEPS if step is not Condition.WORKLOAD_GATED or in_kueue_mode(seen)),
+        *(_done(step) for step in STEPS if step is not Condition.WORKLOAD_GATED or in_kueue_mode(observed)),
         Wanted(Condition.STARTED, TRUE, "Started", "the TrainJob exists behind its gate, as it was asked for"),
     ]
 
@@ -83,11 +83,11 @@ def _done(step: Condition) -> Wanted:
 
 
 def compose(
-    seen: Seen, phase: Phase, wanted: list[Wanted], now: float, extra: Mapping[str, Any] | None = None
+    observed: Observed, phase: Phase, wanted: list[Wanted], now: float, extra: Mapping[str, Any] | None = None
 ) -> Status:
     """Put a status together: what stood, what is known better now, and the conditions."""
-    current: Mapping[str, Any] = at(seen.start, "status") or {}
-    generation = at(seen.start, "metadata", "generation") or 0
+    current: Mapping[str, Any] = at(observed.start, "status") or {}
+    generation = at(observed.start, "metadata", "generation") or 0
     kept = {
         key: current[key]
         for key in ("reference", "copy", "source", "outcome", "restarts", "evictions")
@@ -95,7 +95,7 @@ def compose(
     }
     return {
         **kept,
-        **_objects(seen),
+        **_objects(observed),
         **(extra or {}),
         "phase": phase.value,
         "observedGeneration": generation,
@@ -103,16 +103,16 @@ def compose(
     }
 
 
-def _objects(seen: Seen) -> Status:
+def _objects(observed: Observed) -> Status:
     """Return the references to our copy and TrainJob; once Started is recorded they are never changed."""
-    if condition(seen.start, Condition.STARTED).get("status") == TRUE:
+    if condition(observed.start, Condition.STARTED).get("status") == TRUE:
         return {}
     found: Status = {}
-    job, copy = seen.train_job.obj, seen.copy.obj
-    if seen.train_job.live and made_for(job, seen.start):
+    job, copy = observed.train_job.obj, observed.copy.obj
+    if observed.train_job.live and made_for(job, observed.start):
         meta = at(job, "metadata")
         found["reference"] = {"name": f"{at(meta, 'namespace')}/{at(meta, 'name')}", "uid": uid_of(job)}
-    if seen.copy.live and made_for(copy, seen.start):
+    if observed.copy.live and made_for(copy, observed.start):
         found["copy"] = {"name": at(copy, "metadata", "name"), "uid": uid_of(copy)}
         found |= _source(at(copy, "metadata", "annotations", ANNOTATION_SOURCE))
     return found

@@ -46,7 +46,7 @@ class QueuedTeam(Team):
         *,
         gpus: int = 100,
         checks: Mapping[str, Sequence[str]] | Sequence[str] = (CHECK,),
-        patience: str = "60s",
+        grace_period: str = "60s",
         **queue: Any,
     ) -> None:
         ensure_namespace(cluster, namespace)
@@ -55,7 +55,7 @@ class QueuedTeam(Team):
         apply(cluster, [make_local_queue(QUEUE, namespace, namespace)])
         kueue = {"queue": QUEUE, "admissionCheck": CHECK}
         references = [{"kind": "ClusterTrainingRuntime", "name": name} for name in ("torch-dispatch", FOREVER)]
-        timeouts = {**TIMEOUTS, "workload": patience}
+        timeouts = {**TIMEOUTS, "workload": grace_period}
         super().__init__(cluster, namespace, make_backend(runtimes=references, kueue=kueue, timeouts=timeouts))
 
     def set_queue(self, cluster: Cluster, namespace: str, **spec: Any) -> None:
@@ -131,6 +131,6 @@ def team(make_team: Callable[..., QueuedTeam]) -> QueuedTeam:
 @pytest.fixture
 def proven(make_team: Callable[..., QueuedTeam]) -> QueuedTeam:
     """A team whose queue was fit when the backend was proven; a test breaks it afterwards."""
-    team = make_team(patience="3s")
+    team = make_team(grace_period="3s")
     team.until_probed()
     return team

@@ -46,7 +46,7 @@ def willful() -> Iterator[Cluster]:
 
 
 def test_a_kueue_that_does_not_know_the_gate_is_found_out(willful: Cluster) -> None:
-    team = QueuedTeam(willful, "gateless", patience="3s")
+    team = QueuedTeam(willful, "gateless", grace_period="3s")
 
     def told() -> str:
         gates = team.get("dbackend", "default").get("status", {}).get("gates", ())
@@ -105,7 +105,7 @@ def test_a_kueue_that_does_not_handle_train_jobs_is_found_out_before_a_start_run
         running(kueue=True, kueue_config=config, extra_manifests=manifests) as cluster,
         serving(prepare(cluster), "--all-namespaces"),
     ):
-        team = QueuedTeam(cluster, "unhandled", patience="3s")
+        team = QueuedTeam(cluster, "unhandled", grace_period="3s")
         found = unproven(team.until_probed(proven=False)["status"])
         assert "Kueue does not handle this job" in found["fields-kept"]
         team.start()

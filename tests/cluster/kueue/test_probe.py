@@ -39,7 +39,7 @@ def test_a_queue_that_is_missing_is_named_and_proven_once_it_is_there(proven: Qu
 
 
 def test_a_check_that_is_not_listed_is_named(make_team: Callable[..., QueuedTeam]) -> None:
-    team = make_team(checks=[], patience="3s")
+    team = make_team(checks=[], grace_period="3s")
     found = unproven(team.until_probed(proven=False)["status"])
     assert found.keys() == {"start-gate"}
     assert f"does not name the admission check {CHECK}" in found["start-gate"]

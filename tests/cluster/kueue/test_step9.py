@@ -65,7 +65,7 @@ def test_a_check_for_some_flavors_only(proven: QueuedTeam) -> None:
 
 
 def test_a_backend_on_such_a_queue_says_so_and_takes_no_starts(make_team: Callable[..., QueuedTeam]) -> None:
-    team = make_team(flavors=(FLAVOR, "another"), checks={CHECK: ["another"]}, patience="3s")
+    team = make_team(flavors=(FLAVOR, "another"), checks={CHECK: ["another"]}, grace_period="3s")
     apply(team.cluster, [make_flavor("another")])
     found = unproven(team.until_probed(proven=False)["status"])
     assert f"binds the admission check {CHECK} to the flavors another only" in found["start-gate"]
@@ -84,8 +84,8 @@ def test_a_failed_start_makes_the_backend_observe_only_until_it_is_proven_again(
 
 
 def test_the_wait_ends_when_the_check_is_listed(proven: QueuedTeam) -> None:
-    patience = {"spec": {"timeouts": {"workload": "60s"}}}
-    proven.patch("dispatchbackend", "default", patience)
+    grace_period = {"spec": {"timeouts": {"workload": "60s"}}}
+    proven.patch("dispatchbackend", "default", grace_period)
     proven.until_probed()
     with queue_gone(proven):
         proven.start()

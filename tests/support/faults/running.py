@@ -45,9 +45,12 @@ class RunningOperator:
         tidier = Leftovers(ForegroundDeletion(cluster, cache), OrphanedCopies(cluster, cache))
         checks = AdmissionChecks(cluster, cache, clock)
         self.routes = (
-            (WorkQueue(Reconciler(cluster, cache, lambda *_: None, clock).reconcile, side_by_side=20), cache.concerned),
-            (WorkQueue(tidier.reconcile, side_by_side=20), cache.targets),
-            (WorkQueue(checks.reconcile, side_by_side=20), cache.checked),
+            (
+                WorkQueue(Reconciler(cluster, cache, lambda *_: None, clock).reconcile, max_concurrent=20),
+                cache.concerned,
+            ),
+            (WorkQueue(tidier.reconcile, max_concurrent=20), cache.targets),
+            (WorkQueue(checks.reconcile, max_concurrent=20), cache.checked),
         )
         for (kind, _, _), obj in self.world.objects.items():
             if _is_watched(kind, obj):
@@ -73,7 +76,7 @@ class RunningOperator:
         """Die at once, whatever goes on."""
         self.world.watchers.remove(self)
         for queue, _ in self.routes:
-            await queue.close(patience=0)
+            await queue.close(grace_period=0)
 
 
 def _is_watched(kind: str, obj: Object) -> bool:

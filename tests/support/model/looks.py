@@ -13,7 +13,7 @@ from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.kube.store import Key
 from dispatch_operator.reconcile import reconciler
 from dispatch_operator.reconcile.decide import decide
-from dispatch_operator.reconcile.observation import Seen, Sight, at
+from dispatch_operator.reconcile.observation import Observation, Observed, at
 from dispatch_operator.reconcile.reconciler import Reconciler
 from dispatch_operator.reconcile.sanitized import sane
 from support.builders import NAME, NAMESPACE
@@ -126,20 +126,20 @@ def _of_reading(model: Any, raw: Any) -> object:
     return model, id(raw.get("spec") if model is backend.Backend else raw)
 
 
-def _of_seen(seen: Seen, now: float) -> object:
-    sights = (getattr(seen, name) for name in _SIGHTS)
+def _of_seen(observed: Observed, now: float) -> object:
+    sights = (getattr(observed, name) for name in _SIGHTS)
     return (
-        id(seen.start),
+        id(observed.start),
         tuple((id(sight.obj), sight.source) for sight in sights),
-        seen.awaited,
-        tuple(sorted((act.__name__, id(error)) for act, error in seen.failures.items())),
-        tuple(id(value) for value in (seen.job_set, *(seen.pods or ()), *(seen.warnings or ()))),
-        (seen.pods is None, seen.warnings is None, seen.first_create),
+        observed.awaited,
+        tuple(sorted((action.__name__, id(error)) for action, error in observed.failures.items())),
+        tuple(id(value) for value in (observed.job_set, *(observed.pods or ()), *(observed.warnings or ()))),
+        (observed.pods is None, observed.warnings is None, observed.first_create),
         now,
     )
 
 
-_SIGHTS = tuple(field.name for field in fields(Seen) if field.type in {Sight, "Sight"})
+_SIGHTS = tuple(field.name for field in fields(Observed) if field.type in {Observation, "Sight"})
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from dispatch_operator.controllers import orphaned_copies
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Key
 from dispatch_operator.reconcile import decide, job_status, judge, started
-from dispatch_operator.reconcile.actions import Act, Record, Result, SetSuspend
+from dispatch_operator.reconcile.actions import Action, PatchStatus, Result, SetSuspend
 from dispatch_operator.reconcile.backend.unproven import doubt
 from dispatch_operator.reconcile.gates import kueue
 from dispatch_operator.reconcile.gates.gate import is_open, wants_open
-from dispatch_operator.reconcile.observation import Seen, Sight, Source
+from dispatch_operator.reconcile.observation import Observation, Observed, Source
 from dispatch_operator.reconcile.ownership import Claim, gates, phase_of, uid_of
 from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
@@ -74,8 +74,8 @@ def _is_there(sight: Any) -> bool:
     return sight.obj is not None or sight.source is not Source.CACHE
 
 
-def _lost_at_once(seen: Seen, now: float) -> Act | Result:
-    return started._recorded(seen, job_status.lost(seen), now)  # noqa: SLF001
+def _lost_at_once(observed: Observed, now: float) -> Action | Result:
+    return started._recorded(observed, job_status.lost(observed), now)  # noqa: SLF001
 
 
 def _final(step: Any, error: Any, *, never_final: bool = False) -> Refusal:
@@ -83,14 +83,14 @@ def _final(step: Any, error: Any, *, never_final: bool = False) -> Refusal:
     return Refusal(step, ErrorClass.REJECTED, str(error))
 
 
-def _refused_at_once(_seen: Seen, error: Any, _now: float) -> Refusal:
+def _refused_at_once(_seen: Observed, error: Any, _now: float) -> Refusal:
     return Refusal(create_train_job.STEP, ErrorClass.REJECTED, str(error))
 
 
-def _follow_any(seen: Seen, now: float) -> Act | Result:
-    uid, status = uid_of(seen.train_job.obj), seen.start["status"]
+def _follow_any(observed: Observed, now: float) -> Action | Result:
+    uid, status = uid_of(observed.train_job.obj), observed.start["status"]
     reference = {**status["reference"], "uid": uid or status["reference"]["uid"]}
-    return _FOLLOW(replace(seen, start={**seen.start, "status": {**status, "reference": reference}}), now)
+    return _FOLLOW(replace(observed, start={**observed.start, "status": {**status, "reference": reference}}), now)
 
 
 _FOLLOW = started.follow
@@ -98,27 +98,27 @@ _START = decide._start  # noqa: SLF001
 _CONCLUDE = decide._conclude  # noqa: SLF001
 
 
-def _open_at_once(seen: Seen, now: float) -> Act | Result:
-    decision = _START(seen, now)
-    whole = isinstance(decision, Record) and decision.status["phase"] in {Phase.GATED, Phase.QUEUED}
-    if whole and wants_open(seen) and not is_open(seen):
-        return SetSuspend(suspend=False, uid=uid_of(seen.train_job.obj))
+def _open_at_once(observed: Observed, now: float) -> Action | Result:
+    decision = _START(observed, now)
+    whole = isinstance(decision, PatchStatus) and decision.status["phase"] in {Phase.GATED, Phase.QUEUED}
+    if whole and wants_open(observed) and not is_open(observed):
+        return SetSuspend(suspend=False, uid=uid_of(observed.train_job.obj))
     return decision
 
 
-def _stop_at_once(seen: Seen, verdict: Any, now: float) -> Act | Result:
-    decision = _CONCLUDE(seen, verdict, now)
-    if isinstance(decision, Record) and decision.status["phase"] == Phase.STOPPING:
-        act = stop(replace(seen, start={**seen.start, "status": decision.status}), now)
-        return act if isinstance(act, Act) and not isinstance(act, Record) else decision
+def _stop_at_once(observed: Observed, verdict: Any, now: float) -> Action | Result:
+    decision = _CONCLUDE(observed, verdict, now)
+    if isinstance(decision, PatchStatus) and decision.status["phase"] == Phase.STOPPING:
+        action = stop(replace(observed, start={**observed.start, "status": decision.status}), now)
+        return action if isinstance(action, Action) and not isinstance(action, PatchStatus) else decision
     return decision
 
 
-def _doubt_at_once(seen: Seen, verdict: Any, now: float) -> Act | Result:
-    decision = _CONCLUDE(seen, verdict, now)
-    if not isinstance(decision, Record):
+def _doubt_at_once(observed: Observed, verdict: Any, now: float) -> Action | Result:
+    decision = _CONCLUDE(observed, verdict, now)
+    if not isinstance(decision, PatchStatus):
         return decision
-    return doubt(replace(seen, start={**seen.start, "status": decision.status}), verdict, now) or decision
+    return doubt(replace(observed, start={**observed.start, "status": decision.status}), verdict, now) or decision
 
 
 async def _collect_by_the_cache(self: Any, key: Key) -> Result:
@@ -135,9 +135,9 @@ async def _collect_by_the_cache(self: Any, key: Key) -> Result:
     return Result()
 
 
-def _released_says_the_cache(seen: Seen) -> bool:
-    held = kueue.is_deactivated(seen) and phase_of(seen.start) is Phase.HELD
-    return START_GATE not in gates(seen.train_job.obj) and not held
+def _released_says_the_cache(observed: Observed) -> bool:
+    held = kueue.is_deactivated(observed) and phase_of(observed.start) is Phase.HELD
+    return START_GATE not in gates(observed.train_job.obj) and not held
 
 
 MUTANTS = (
@@ -146,21 +146,21 @@ MUTANTS = (
         "what is cached carries verdicts",
         "the cached backend is old",
         "is Refused without a cause",
-        _instead(Sight, "live", property(_is_there)),
+        _instead(Observation, "live", property(_is_there)),
     ),
     Mutant(
         "1",
         "what is cached still stands",
         "the cache holds what is gone",
         "is Refused without a cause",
-        _instead(Sight, "live", property(_is_there)),
+        _instead(Observation, "live", property(_is_there)),
     ),
     Mutant(
         "1",
         "what the cache lacks is absent",
         "the cache lacks what stands",
         "is Refused without a cause",
-        _instead(Sight, "live", property(lambda _: True)),
+        _instead(Observation, "live", property(lambda _: True)),
     ),
     Mutant(
         "1",

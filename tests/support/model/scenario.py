@@ -9,7 +9,7 @@ from support.model.objects import Obj, Objects, replaced
 from support.model.rules import Pair, pairs_opened, pairs_started
 from support.model.wire import Asked
 
-Act = Callable[[Objects, int], tuple[Objects, int] | None]
+Action = Callable[[Objects, int], tuple[Objects, int] | None]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Human:
     """What a human, or another controller, may do once."""
 
     name: str
-    act: Act
+    action: Action
     excuses: bool = True
     """Whether a Start may be refused because of it."""
 

@@ -20,7 +20,7 @@ from support.model.objects import (
     Objects,
     replaced,
 )
-from support.model.scenario import Act, Human, Scenario
+from support.model.scenario import Action, Human, Scenario
 from support.model.server import born, changed, deleted, is_going
 
 Value = dict[str, Any]
@@ -39,17 +39,17 @@ def world(*, gate: str = "Closed", retry: str = "OnChange", second: bool = False
     return objects
 
 
-def _start(slot: int, **spec: str) -> Act:
-    def act(objects: Objects, made: int) -> tuple[Objects, int] | None:
+def _start(slot: int, **spec: str) -> Action:
+    def action(objects: Objects, made: int) -> tuple[Objects, int] | None:
         start = objects[slot]
         if start is None or spec.items() <= start.value["spec"].items():
             return None
         return replaced(objects, slot, changed(start, {**start.value, "spec": {**start.value["spec"], **spec}})), made
 
-    return act
+    return action
 
 
-def _delete(slot: int) -> Act:
+def _delete(slot: int) -> Action:
     return lambda objects, made: (replaced(objects, slot, None), made) if objects[slot] else None
 
 
@@ -77,14 +77,14 @@ def _create_copy(objects: Objects, made: int) -> tuple[Objects, int] | None:
     return replaced(objects, COPIED, born(value, made + 1)), made + 1
 
 
-def _edit(slot: int, **spec: Any) -> Act:
-    def act(objects: Objects, made: int) -> tuple[Objects, int] | None:
+def _edit(slot: int, **spec: Any) -> Action:
+    def action(objects: Objects, made: int) -> tuple[Objects, int] | None:
         obj = objects[slot]
         if obj is None:
             return None
         return replaced(objects, slot, changed(obj, {**obj.value, "spec": {**obj.value["spec"], **spec}})), made
 
-    return act
+    return action
 
 
 def _delete_in_the_foreground(objects: Objects, made: int) -> tuple[Objects, int] | None:

@@ -151,7 +151,7 @@ class Steps:
 
     def _humans(self, state: State) -> Iterator[Found]:
         for human in self.scenario.humans if state.budget.humans else ():
-            made = human.act(state.objects, state.made) if human.name not in state.done else None
+            made = human.action(state.objects, state.made) if human.name not in state.done else None
             if made:
                 spent = state._replace(
                     budget=state.budget._replace(humans=state.budget.humans - 1),

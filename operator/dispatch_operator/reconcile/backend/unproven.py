@@ -2,9 +2,9 @@
 
 from dispatch_operator.api.enums import BackendGate, Condition, ErrorClass
 from dispatch_operator.checks.backend import gates_of
-from dispatch_operator.reconcile.actions import Act, DoubtBackend, ReadBackend, Result
+from dispatch_operator.reconcile.actions import Action, DoubtBackend, ReadBackend, Result
 from dispatch_operator.reconcile.backend import status as backend_status
-from dispatch_operator.reconcile.observation import Seen, at
+from dispatch_operator.reconcile.observation import Observed, at
 from dispatch_operator.reconcile.ownership import is_going, uid_of
 from dispatch_operator.reconcile.step_result import Refusal, Verdict
 from dispatch_operator.render import start_frame
@@ -15,7 +15,7 @@ GATES = {
 }
 
 
-def doubt(seen: Seen, verdict: Verdict, now: float) -> Act | Result | None:
+def doubt(observed: Observed, verdict: Verdict, now: float) -> Action | Result | None:
     """Return what takes a gate's proof away after a Start has shown that it does not hold; None when nothing is to do.
 
     It is no condition of the Start's own refusal: what fails here is left to the next probe, unless the API server said
@@ -26,19 +26,19 @@ def doubt(seen: Seen, verdict: Verdict, now: float) -> Act | Result | None:
     gate = GATES.get(verdict.step)
     if gate is None:
         return None
-    if error := seen.failure(DoubtBackend) or seen.failure(ReadBackend):
+    if error := observed.failure(DoubtBackend) or observed.failure(ReadBackend):
         return Result(requeue=True, retry_after=error.retry_after) if error.retry_after else None
-    if not seen.backend.live:
-        return ReadBackend(start_frame(seen.start).backend)
-    backend = seen.backend.obj
+    if not observed.backend.live:
+        return ReadBackend(start_frame(observed.start).backend)
+    backend = observed.backend.obj
     held = [one for one in gates_of(backend or {}) if at(one, "name") == gate]
     if backend is None or is_going(backend) or not held or not at(held[0], "proven"):
         return None
-    created = at(seen.train_job.obj, "metadata", "creationTimestamp")
+    created = at(observed.train_job.obj, "metadata", "creationTimestamp")
     if not created or str(at(held[0], "lastProbeTime") or "") > str(created):
         # It was proven again since.
         return None
-    name = at(seen.start, "metadata", "name")
+    name = at(observed.start, "metadata", "name")
     return DoubtBackend(
         status=backend_status.doubted(backend, gate, f"DispatchStart {name} failed: {verdict.message}", now),
         name=at(backend, "metadata", "name"),

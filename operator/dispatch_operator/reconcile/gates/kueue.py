@@ -5,35 +5,35 @@
 
 from dispatch_operator.api.enums import Gate, Phase
 from dispatch_operator.api.group import START_GATE
-from dispatch_operator.reconcile.actions import Act, FindWorkload, SetActive, SetGates
-from dispatch_operator.reconcile.observation import Seen, at
+from dispatch_operator.reconcile.actions import Action, FindWorkload, SetActive, SetGates
+from dispatch_operator.reconcile.observation import Observed, at
 from dispatch_operator.reconcile.ownership import gates, phase_of, uid_of
 from dispatch_operator.render import start_frame
 
 
-def is_open(seen: Seen) -> bool:
+def is_open(observed: Observed) -> bool:
     """Tell whether dispatch's gate is gone and the job is not held by us."""
-    if START_GATE in gates(seen.train_job.obj):
+    if START_GATE in gates(observed.train_job.obj):
         return False
-    if phase_of(seen.start) is not Phase.HELD:
+    if phase_of(observed.start) is not Phase.HELD:
         return True
     # What we hold is released only by a live read: a watch may not have told yet of our own hold.
-    unknown = start_frame(seen.start).gate is Gate.OPEN and not seen.workload.live
-    return not unknown and not is_deactivated(seen)
+    unknown = start_frame(observed.start).gate is Gate.OPEN and not observed.workload.live
+    return not unknown and not is_deactivated(observed)
 
 
-def is_deactivated(seen: Seen) -> bool:
+def is_deactivated(observed: Observed) -> bool:
     """Tell whether the Workload is inactive, whoever made it so."""
-    return at(seen.workload.obj, "spec", "active") is False
+    return at(observed.workload.obj, "spec", "active") is False
 
 
-def change(seen: Seen, *, opening: bool) -> Act | None:
+def change(observed: Observed, *, opening: bool) -> Action | None:
     """Return the request that opens, holds or releases, or finds the Workload; None while there is none to hold."""
-    job, workload = seen.train_job.obj, seen.workload.obj
+    job, workload = observed.train_job.obj, observed.workload.obj
     if opening and START_GATE in gates(job):
         left = tuple(name for name in gates(job) if name != START_GATE)
         return SetGates(left, uid_of(job), at(job, "metadata", "resourceVersion") or "")
-    if not seen.workload.live and (opening or workload is None):
+    if not observed.workload.live and (opening or workload is None):
         return FindWorkload(uid_of(job))
     if workload is None:
         return None

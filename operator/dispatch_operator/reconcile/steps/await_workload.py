@@ -6,7 +6,7 @@ from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.api.group import START_GATE
 from dispatch_operator.reconcile.actions import (
-    Act,
+    Action,
     AwaitWorkload,
     FindWorkload,
     ReadCheck,
@@ -14,7 +14,7 @@ from dispatch_operator.reconcile.actions import (
     ReadLocalQueue,
     ReadWorkload,
 )
-from dispatch_operator.reconcile.observation import Object, Seen, Source, at, condition
+from dispatch_operator.reconcile.observation import Object, Observed, Source, at, condition
 from dispatch_operator.reconcile.ownership import gates, uid_of
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 from dispatch_operator.reconcile.steps.admit import usable, wrote_terms
@@ -28,50 +28,50 @@ CLOCK_GRAIN = 1.0
 """Status keeps times in whole seconds."""
 
 
-def await_workload(seen: Seen, now: float) -> Act | Verdict | None:
+def await_workload(observed: Observed, now: float) -> Action | Verdict | None:
     """Wait for the gated Workload within `timeouts.workload`; then say what is missing, and why when it is known."""
-    terms = wrote_terms(seen)
+    terms = wrote_terms(observed)
     if terms is None or terms.queue is None:
         return None
     check = terms.admission_check or ""
-    if not _lacking(seen.workload.obj, check):
-        return _confirm(seen)
-    if not (seen.awaited or seen.workload.live or _is_recorded(seen)):
-        return AwaitWorkload(min(FIRST_WAIT, _bound(seen)))
-    if error := seen.failure(FindWorkload):
+    if not _lacking(observed.workload.obj, check):
+        return _confirm(observed)
+    if not (observed.awaited or observed.workload.live or _is_recorded(observed)):
+        return AwaitWorkload(min(FIRST_WAIT, _bound(observed)))
+    if error := observed.failure(FindWorkload):
         return transient(STEP, error, never_final=True)
-    left = _bound(seen) + CLOCK_GRAIN - _waited(seen, now)
+    left = _bound(observed) + CLOCK_GRAIN - _waited(observed, now)
     if left > 0:
-        message = f"waiting for Kueue: {'; '.join(_lacking(seen.workload.obj, check))}"
+        message = f"waiting for Kueue: {'; '.join(_lacking(observed.workload.obj, check))}"
         return Waiting(STEP, "WaitingForWorkload", message, requeue_after=left)
-    return _give_up(seen, terms.queue, check)
+    return _give_up(observed, terms.queue, check)
 
 
-def _timeout(seen: Seen) -> str:
-    backend = usable(seen)
+def _timeout(observed: Observed) -> str:
+    backend = usable(observed)
     return backend.spec.timeouts.workload if backend else DEFAULT_TIMEOUT
 
 
-def _bound(seen: Seen) -> float:
-    return duration.seconds(_timeout(seen))
+def _bound(observed: Observed) -> float:
+    return duration.seconds(_timeout(observed))
 
 
-def _is_recorded(seen: Seen) -> bool:
-    return condition(seen.start, STEP).get("status") in {"Unknown", "False"}
+def _is_recorded(observed: Observed) -> bool:
+    return condition(observed.start, STEP).get("status") in {"Unknown", "False"}
 
 
-def _waited(seen: Seen, now: float) -> float:
-    since = times.read(condition(seen.start, STEP).get("lastTransitionTime")) if _is_recorded(seen) else None
+def _waited(observed: Observed, now: float) -> float:
+    since = times.read(condition(observed.start, STEP).get("lastTransitionTime")) if _is_recorded(observed) else None
     return now - since if since is not None else 0.0
 
 
-def _confirm(seen: Seen) -> Act | Verdict | None:
+def _confirm(observed: Observed) -> Action | Verdict | None:
     """What a watch told of is confirmed by a live read."""
-    if seen.workload.source is Source.READ:
+    if observed.workload.source is Source.READ:
         return None
-    if error := seen.failure(ReadWorkload):
+    if error := observed.failure(ReadWorkload):
         return transient(STEP, error, never_final=True)
-    return ReadWorkload(at(seen.workload.obj, "metadata", "name"))
+    return ReadWorkload(at(observed.workload.obj, "metadata", "name"))
 
 
 def _lacking(workload: Object | None, check: str) -> list[str]:
@@ -88,47 +88,47 @@ def _lacking(workload: Object | None, check: str) -> list[str]:
     return lacking
 
 
-def _give_up(seen: Seen, queue: str, check: str) -> Act | Verdict:
-    if seen.workload.source is not Source.READ:
-        return FindWorkload(uid_of(seen.train_job.obj))
-    if act := _next_reason(seen, queue, check):
-        return act
-    lacking = _lacking(seen.workload.obj, check)
-    reasons = list(_reasons(seen, queue, check))
+def _give_up(observed: Observed, queue: str, check: str) -> Action | Verdict:
+    if observed.workload.source is not Source.READ:
+        return FindWorkload(uid_of(observed.train_job.obj))
+    if action := _next_reason(observed, queue, check):
+        return action
+    lacking = _lacking(observed.workload.obj, check)
+    reasons = list(_reasons(observed, queue, check))
     because = f" (perhaps because {'; '.join(reasons)})" if reasons else ""
-    return Refusal(STEP, ErrorClass.REJECTED, f"{'; '.join(lacking)}, after {_timeout(seen)}{because}")
+    return Refusal(STEP, ErrorClass.REJECTED, f"{'; '.join(lacking)}, after {_timeout(observed)}{because}")
 
 
-def _next_reason(seen: Seen, queue: str, check: str) -> Act | None:
+def _next_reason(observed: Observed, queue: str, check: str) -> Action | None:
     """Return what is still to be read of the queues and the check; what can't be read is not known."""
-    if not seen.local_queue.live and not seen.failure(ReadLocalQueue):
+    if not observed.local_queue.live and not observed.failure(ReadLocalQueue):
         return ReadLocalQueue(queue)
-    name = at(seen.local_queue.obj, "spec", "clusterQueue")
-    if name and not seen.cluster_queue.live and not seen.failure(ReadClusterQueue):
+    name = at(observed.local_queue.obj, "spec", "clusterQueue")
+    if name and not observed.cluster_queue.live and not observed.failure(ReadClusterQueue):
         return ReadClusterQueue(name)
-    if not seen.check.live and not seen.failure(ReadCheck):
+    if not observed.check.live and not observed.failure(ReadCheck):
         return ReadCheck(check)
     return None
 
 
-def _reasons(seen: Seen, queue: str, check: str) -> Iterator[str]:
+def _reasons(observed: Observed, queue: str, check: str) -> Iterator[str]:
     """Say what of Kueue's set-up explains a Workload that is missing or lacks something."""
-    cluster_queue = at(seen.local_queue.obj, "spec", "clusterQueue")
-    if seen.local_queue.absent:
+    cluster_queue = at(observed.local_queue.obj, "spec", "clusterQueue")
+    if observed.local_queue.absent:
         yield f"LocalQueue {queue} does not exist"
-    elif at(seen.local_queue.obj, "spec", "stopPolicy") not in {None, "None"}:
-        yield f"LocalQueue {queue} is not active: {_told(seen.local_queue.obj)}"
-    if seen.check.absent:
+    elif at(observed.local_queue.obj, "spec", "stopPolicy") not in {None, "None"}:
+        yield f"LocalQueue {queue} is not active: {_told(observed.local_queue.obj)}"
+    if observed.check.absent:
         yield f"AdmissionCheck {check} does not exist"
-    elif seen.check.live and condition(seen.check.obj, "Active").get("status") != "True":
-        yield f"AdmissionCheck {check} is not active: {_told(seen.check.obj)}"
-    if seen.cluster_queue.absent:
+    elif observed.check.live and condition(observed.check.obj, "Active").get("status") != "True":
+        yield f"AdmissionCheck {check} is not active: {_told(observed.check.obj)}"
+    if observed.cluster_queue.absent:
         yield f"ClusterQueue {cluster_queue} of LocalQueue {queue} does not exist"
-    elif seen.cluster_queue.live:
-        yield from _reasons_of_cluster_queue(seen.cluster_queue.obj or {}, check)
-    if seen.workload.obj is not None and START_GATE not in gates(seen.workload.obj):
+    elif observed.cluster_queue.live:
+        yield from _reasons_of_cluster_queue(observed.cluster_queue.obj or {}, check)
+    if observed.workload.obj is not None and START_GATE not in gates(observed.workload.obj):
         yield "Kueue is older than 0.19 or its feature AdmissionGatedBy is off"
-    if seen.workload.obj is None and seen.local_queue.obj is not None:
+    if observed.workload.obj is None and observed.local_queue.obj is not None:
         yield "Kueue does not manage TrainJobs here; see its integrations and its namespace selector"
 
 

@@ -6,8 +6,8 @@ when it has nothing left to do and the next step is due.
 
 from collections.abc import Callable
 
-from dispatch_operator.reconcile.actions import Act
-from dispatch_operator.reconcile.observation import Seen
+from dispatch_operator.reconcile.actions import Action
+from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.step_result import Verdict
 from dispatch_operator.reconcile.steps.admit import admit
 from dispatch_operator.reconcile.steps.await_workload import await_workload
@@ -17,7 +17,7 @@ from dispatch_operator.reconcile.steps.create_train_job import create_train_job,
 from dispatch_operator.reconcile.steps.read_back import read_back
 from dispatch_operator.reconcile.steps.set_owner import set_owner
 
-Step = Callable[[Seen, float], Act | Verdict | None]
+Step = Callable[[Observed, float], Action | Verdict | None]
 
 FROM_THE_BEGINNING: tuple[Step, ...] = (resolve_in_flight, admit, check_and_render, copy_runtime, create_train_job)
 """A Start whose TrainJob does not exist yet, or is not known to."""

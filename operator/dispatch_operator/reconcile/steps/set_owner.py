@@ -2,31 +2,31 @@
 
 from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.kube.errors import ApiError, Outcome
-from dispatch_operator.reconcile.actions import Act, OwnCopy, ReadCopy
-from dispatch_operator.reconcile.observation import Seen, at
+from dispatch_operator.reconcile.actions import Action, OwnCopy, ReadCopy
+from dispatch_operator.reconcile.observation import Observed, at
 from dispatch_operator.reconcile.ownership import is_going, made_for, owner_reference, owners, uid_of
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 
 STEP = Condition.OWNER_SET
 
 
-def set_owner(seen: Seen, _now: float) -> Act | Verdict | None:
+def set_owner(observed: Observed, _now: float) -> Action | Verdict | None:
     """Set the owner reference; only a copy that is absent or another's is a failure."""
-    job, copy = seen.train_job.obj, seen.copy.obj
+    job, copy = observed.train_job.obj, observed.copy.obj
     name = at(job, "metadata", "name")
-    if not seen.copy.live:
-        error = seen.failure(ReadCopy)
+    if not observed.copy.live:
+        error = observed.failure(ReadCopy)
         return transient(STEP, error, never_final=True) if error else ReadCopy()
     if copy is None:
         return Refusal(STEP, ErrorClass.REJECTED, f"the copy, TrainingRuntime {name}, is gone")
     if any(at(owner, "uid") == uid_of(job) for owner in owners(copy)):
         return None
-    if owners(copy) or not made_for(copy, seen.start):
+    if owners(copy) or not made_for(copy, observed.start):
         return Refusal(STEP, ErrorClass.REJECTED, f"the copy, TrainingRuntime {name}, is another's")
     if is_going(copy):
         return Waiting(STEP, "CopyLeaving", f"TrainingRuntime {name} is being deleted before it has an owner")
-    error = seen.failure(OwnCopy)
-    return _after_failure(error) if error else _own(seen)
+    error = observed.failure(OwnCopy)
+    return _after_failure(error) if error else _own(observed)
 
 
 def _after_failure(error: ApiError) -> Verdict:
@@ -35,6 +35,6 @@ def _after_failure(error: ApiError) -> Verdict:
     return transient(STEP, error, never_final=True)
 
 
-def _own(seen: Seen) -> Act:
-    owner = owner_reference(seen.train_job.obj)
-    return OwnCopy(owner, uid_of(seen.copy.obj), at(seen.copy.obj, "metadata", "resourceVersion") or "")
+def _own(observed: Observed) -> Action:
+    owner = owner_reference(observed.train_job.obj)
+    return OwnCopy(owner, uid_of(observed.copy.obj), at(observed.copy.obj, "metadata", "resourceVersion") or "")
