@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.reconcile.actions import DoubtBackend, ReadBackend
-from dispatch_operator.reconcile.events import announcements
+from dispatch_operator.reconcile.actions import MarkUnproven, ReadBackend
+from dispatch_operator.reconcile.events import events
 from support.backends import FakeBackends, unproven
 from support.builders import NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
@@ -128,7 +128,7 @@ async def test_a_start_that_is_stored_changed_makes_its_backend_observe_only(
     writes = api.writes()
     assert writes.count("patch DispatchBackend status") == 1
     assert writes.index("patch DispatchBackend status") == writes.index("patch DispatchStart status") + 1
-    (event,) = [event for pair in operator.announced for event in announcements(*pair) if pair[1]["kind"] == BACKEND]
+    (event,) = [event for pair in operator.announced for event in events(*pair) if pair[1]["kind"] == BACKEND]
     assert (event.type, event.reason) == ("Warning", "ObserveOnly")
     # The next one is refused before anything is created.
     api.put(make_start("second", submission=2))
@@ -231,4 +231,4 @@ async def test_a_doubted_backend_is_probed_at_once() -> None:
 
 
 def test_acts_name_what_they_do() -> None:
-    assert DoubtBackend({}, "default", "u", "1").name == ReadBackend("default").name
+    assert MarkUnproven({}, "default", "u", "1").name == ReadBackend("default").name

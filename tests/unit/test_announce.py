@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.reconcile.events import Announcement, announcements
+from dispatch_operator.reconcile.events import Event, events
 
 Object = dict[str, Any]
 
@@ -20,19 +20,19 @@ def start(phase: str | None, reason: str = "Started", ready: str = "True") -> Ob
 @pytest.mark.parametrize(
     ("what", "before", "after", "want"),
     [
-        ("a new phase", start(None), start("Gated"), Announcement("Normal", "Gated", "Gated: job said")),
+        ("a new phase", start(None), start("Gated"), Event("Normal", "Gated", "Gated: job said")),
         ("the same phase again", start("Gated"), start("Gated"), None),
         (
             "a refusal",
             start(None),
             start("Refused", "ErrInvalid", "False"),
-            Announcement("Warning", "ErrInvalid", "Refused: ready said"),
+            Event("Warning", "ErrInvalid", "Refused: ready said"),
         ),
         (
             "another class in the same phase",
             start("Pending", "ErrUnreachable", "False"),
             start("Pending", "ErrUnsupported", "False"),
-            Announcement("Warning", "ErrUnsupported", "Pending: ready said"),
+            Event("Warning", "ErrUnsupported", "Pending: ready said"),
         ),
         (
             "the same class in the same phase",
@@ -44,10 +44,10 @@ def start(phase: str | None, reason: str = "Started", ready: str = "True") -> Ob
             "a failed job",
             start("Running"),
             start("Failed", "OOMKilled", "False"),
-            Announcement("Warning", "Failed", "Failed: ready said"),
+            Event("Warning", "Failed", "Failed: ready said"),
         ),
         ("a status that somebody emptied", start("Gated"), start(None), None),
     ],
 )
-def test_announcements(what: str, before: Object, after: Object, want: Announcement | None) -> None:
-    assert list(announcements(before, after)) == ([want] if want else []), what
+def test_announcements(what: str, before: Object, after: Object, want: Event | None) -> None:
+    assert list(events(before, after)) == ([want] if want else []), what

@@ -89,7 +89,7 @@ def test_a_late_deletion_does_not_drop_the_next_object_of_the_name(cache: Cache)
     assert cache.get("DispatchStart", NAMESPACE, "llama-s1") is not None
     cache.drop("DispatchStart", stored(make_start(), 9, "next"))
     assert cache.get("DispatchStart", NAMESPACE, "llama-s1") is None
-    assert cache.reconcile(Key(NAMESPACE, "llama-s1")) is None
+    assert cache.observe(Key(NAMESPACE, "llama-s1")) is None
     assert names(cache.concerned("TrainJob", named("TrainJob", NAME))) == {"same-job"}
 
 

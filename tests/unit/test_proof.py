@@ -17,7 +17,7 @@ from dispatch_operator.reconcile.backend.proof import (
     probe_runtime,
     why_again,
 )
-from dispatch_operator.reconcile.events import announcements
+from dispatch_operator.reconcile.events import events
 from dispatch_operator.render import target_name
 from support.builders import make_backend, make_runtime, make_start
 from support.kstatus import kstatus
@@ -75,7 +75,7 @@ def test_a_proof_is_made_again_when(what: str, now_rests_on: Any, held: Object, 
 
 def test_a_doubt_asks_for_a_proof_at_once() -> None:
     held = probed()
-    held["status"] = backend_status.doubted(held, BackendGate.FIELDS_KEPT, "DispatchStart a failed: b", NOW + 1)
+    held["status"] = backend_status.marked_unproven(held, BackendGate.FIELDS_KEPT, "DispatchStart a failed: b", NOW + 1)
     assert why_again(held, ground(), NOW + 1) == "a Start found a gate that does not hold"
     assert changed_since(held, ground())
     assert not is_proven(held)
@@ -193,7 +193,7 @@ def test_events_tell_of_transitions_only() -> None:
     probing = good | {"status": backend_status.probing(good, "it is old", NOW)}
 
     def told(before: Object, after: Object) -> list[tuple[str, str]]:
-        return [(event.type, event.reason) for event in announcements(before, after)]
+        return [(event.type, event.reason) for event in events(before, after)]
 
     assert told(new, good) == [("Normal", "Proven")]
     assert told(new, bad) == told(good, bad) == told(bad, other) == [("Warning", "ObserveOnly")]

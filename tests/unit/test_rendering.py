@@ -15,11 +15,11 @@ from dispatch_operator.render import (
     read_terms,
     render_copy,
     render_train_job,
-    start_frame,
+    start_options,
     target_name,
     terms_of,
 )
-from dispatch_operator.render.escaping import verbatim
+from dispatch_operator.render.escaping import escape_dollars
 from dispatch_operator.render.prologue import prologue
 from support.builders import NAME, RUNTIME, make_backend, make_runtime, make_start
 from support.container_expansion import expand
@@ -60,7 +60,7 @@ def rendered(start: dict[str, Any], backend: dict[str, Any] | None = None) -> di
 
 @given(texts, st.booleans())
 def test_a_text_arrives_byte_for_byte_through_kubernetes_expansion(text: str, garbles: bool) -> None:
-    assert expand(verbatim(text), {"A": "wrong", "": "wrong"}, garbles=garbles) == text.encode()
+    assert expand(escape_dollars(text), {"A": "wrong", "": "wrong"}, garbles=garbles) == text.encode()
 
 
 @given(requests, st.booleans())
@@ -231,5 +231,5 @@ def test_an_object_without_a_request_has_no_name(start: dict[str, Any]) -> None:
     ],
 )
 def test_the_frame_is_read_from_whatever_is_there(spec: dict[str, Any], frame: tuple[str, Gate, Retry]) -> None:
-    read = start_frame({"spec": spec})
+    read = start_options({"spec": spec})
     assert (read.backend, read.gate, read.retry) == frame

@@ -19,7 +19,7 @@ from dispatch_operator.render import (
     render_copy,
     render_train_job,
     runtime_reference,
-    start_frame,
+    start_options,
     terms_of,
 )
 
@@ -68,7 +68,7 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
     backend_object = _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)
     backend = _backend(backend_file, backend_object)
     runtime = _read(runtime_file, TRAINER_API_VERSION, *RuntimeKind)
-    wanted = start_frame(start).backend
+    wanted = start_options(start).backend
     is_named = backend_object["metadata"]["name"] == wanted and _may_be_together(start, backend_object)
     if closed := backend_problem(wanted, backend if is_named else None):
         _refuse([closed])

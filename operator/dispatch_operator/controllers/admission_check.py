@@ -27,7 +27,7 @@ from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.conditions import TRUE
 from dispatch_operator.reconcile.observation import Object, at, condition
 from dispatch_operator.reconcile.ownership import has_started, owners, start_uid, uid_of
-from dispatch_operator.render import start_frame
+from dispatch_operator.render import start_options
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def wanted_state(state: str, train_job: Object, start: Object | None) -> tuple[s
         return PENDING, "the DispatchStart is gone"
     if not has_started(start) or at(start, "status", "reference", "uid") != uid_of(train_job):
         return PENDING, "the DispatchStart has not started this TrainJob"
-    gate = start_frame(start).gate
+    gate = start_options(start).gate
     if gate is Gate.OPEN:
         return READY, "the start gate is open"
     # A job that is held is stopped by its Workload; a check that goes back would evict it a second time.

@@ -68,7 +68,7 @@ class BackendController:
 
     cluster: Cluster
     cache: Cache
-    announce: Announce
+    record_events: Announce
     clock: Callable[[], float] = time.time
     version: str = __version__
     _served: Served = field(init=False)
@@ -234,7 +234,7 @@ class BackendController:
                 raise ChangedError from error
             raise
         self.cache.put(Kind.DISPATCH_BACKEND, written)
-        self.announce(backend, written)
+        self.record_events(backend, written)
         return written
 
 

@@ -31,7 +31,7 @@ from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Cluster
 from dispatch_operator.kube.store import Cache, Key
-from dispatch_operator.reconcile.events import announcements
+from dispatch_operator.reconcile.events import events
 from dispatch_operator.reconcile.observation import Object
 from dispatch_operator.reconcile.reconciler import Reconciler
 
@@ -221,7 +221,7 @@ def _ask(concerned: Iterable[tuple[WorkQueue[Key], Key]]) -> None:
 
 
 def _announce(before: Object, after: Object) -> None:
-    for event in announcements(before, after):
+    for event in events(before, after):
         meta = after["metadata"]
         logger.info("%s/%s: %s", meta["namespace"], meta["name"], escaped(event.message))
         body = kopf.Body(cast("kopf.RawBody", dict(after)))

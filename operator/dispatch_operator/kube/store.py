@@ -11,8 +11,8 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.reconcile.backend.proof import probe_runtime
 from dispatch_operator.reconcile.observation import Object, Observation, Observed, at
 from dispatch_operator.reconcile.ownership import gates, made_for, owners, uid_of
-from dispatch_operator.reconcile.sanitized import sane
-from dispatch_operator.render import start_frame, target_name
+from dispatch_operator.reconcile.sanitized import sanitized
+from dispatch_operator.render import start_options, target_name
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -49,7 +49,7 @@ class Cache:
             return
         if kind == Kind.WORKLOAD and held is not None and what_matters(held) == what_matters(obj):
             self._unmoved[uid_of(obj)] = str(at(obj, "metadata", "resourceVersion"))
-        self._objects[key] = _slim(sane(obj) if kind == Kind.DISPATCH_START else obj)
+        self._objects[key] = _slim(sanitized(obj) if kind == Kind.DISPATCH_START else obj)
         self._tell()
         if kind == Kind.DISPATCH_START and (target := target_name(obj)):
             self._targets[key[1], target].add(key[2])
@@ -136,7 +136,7 @@ class Cache:
         train_job = self.get(Kind.TRAIN_JOB, key.namespace, target)
         return Observed(
             start=start,
-            backend=Observation(self.get(Kind.DISPATCH_BACKEND, key.namespace, start_frame(start).backend)),
+            backend=Observation(self.get(Kind.DISPATCH_BACKEND, key.namespace, start_options(start).backend)),
             copy=Observation(self.get(Kind.TRAINING_RUNTIME, key.namespace, target)),
             train_job=Observation(train_job),
             workload=Observation(self.workload(key.namespace, uid_of(train_job))),
@@ -152,7 +152,7 @@ class Cache:
                 concerned = {Key(namespace, name), *self._at_target(namespace, target_name(obj) or "")}
                 return concerned - {Key(namespace, name)} if self._is_echo(obj) else concerned
             case Kind.DISPATCH_BACKEND:
-                return [key for key, start in self._starts(namespace) if start_frame(start).backend == name]
+                return [key for key, start in self._starts(namespace) if start_options(start).backend == name]
             case Kind.TRAIN_JOB | Kind.JOB_SET:
                 return self._at_target(namespace, name)
             case Kind.WORKLOAD:

@@ -7,7 +7,7 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF
 from dispatch_operator.reconcile.actions import Action
 from dispatch_operator.reconcile.backend.proof import probe_runtime
-from dispatch_operator.reconcile.observation import Object, Observation, Observed, Source, at
+from dispatch_operator.reconcile.observation import Object, Observation, Observed, Origin, at
 from dispatch_operator.reconcile.ownership import made_for
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 from dispatch_operator.reconcile.steps.check_request import check_and_render
@@ -54,7 +54,7 @@ def begin(backend: Object, job: str) -> Observed:
     }
     spec = at(backend, "spec")
     allowed = {**backend, "spec": {**spec, "runtimes": [*spec.get("runtimes", ()), reference]}}
-    return Observed(start=start, backend=Observation(allowed, Source.READ))
+    return Observed(start=start, backend=Observation(allowed, Origin.READ))
 
 
 def next_step(observed: Observed, now: float) -> Action | Verdict | None:

@@ -175,7 +175,7 @@ class SetActive(Action):
 
 
 @dataclass(frozen=True)
-class DoubtBackend(Action):
+class MarkUnproven(Action):
     """Write a backend's status: a Start has shown that one of its gates does not hold (contract section 10)."""
 
     status: Object

@@ -8,7 +8,7 @@ nothing else is. A verdict becomes a `Record` of the status first, and is acted 
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
 from dispatch_operator.reconcile import job_status
 from dispatch_operator.reconcile.actions import Action, PatchStatus, Result
-from dispatch_operator.reconcile.backend.unproven import doubt
+from dispatch_operator.reconcile.backend.unproven import mark_unproven
 from dispatch_operator.reconcile.observation import Object, Observed, at
 from dispatch_operator.reconcile.ownership import has_started, is_going, left_of_ours, made_for, phase_of
 from dispatch_operator.reconcile.started import follow
@@ -16,7 +16,7 @@ from dispatch_operator.reconcile.status import of_verdict, refusal_of
 from dispatch_operator.reconcile.step_result import Refusal, Verdict
 from dispatch_operator.reconcile.steps.order import FROM_THE_BEGINNING, WITH_TRAIN_JOB
 from dispatch_operator.reconcile.teardown import clean_up, stop
-from dispatch_operator.render import start_frame
+from dispatch_operator.render import start_options
 
 _EARLY = (Condition.REQUEST_VALID,)
 
@@ -25,7 +25,7 @@ def decide(observed: Observed, now: float) -> Action | Result:
     """Return the next request of a reconcile, or that the reconcile is over.
 
     Args:
-        seen: All that this reconcile knows.
+        observed: All that this reconcile knows.
         now: Seconds since the epoch.
     """
     start = observed.start
@@ -38,7 +38,7 @@ def decide(observed: Observed, now: float) -> Action | Result:
         case Phase.STOPPING:
             # What the refusal says of the backend rests on a verdict that is recorded (rule 3): the reconcile that came to
             # it may have begun before another operator recorded Started.
-            return doubt(observed, refusal_of(observed.start), now) or stop(observed, now)
+            return mark_unproven(observed, refusal_of(observed.start), now) or stop(observed, now)
         case Phase.REFUSED:
             return _observe_generation(observed, now) or clean_up(observed)
         case _:
@@ -86,7 +86,7 @@ def is_final(refusal: Refusal, start: Object) -> bool:
         case ErrorClass.OUTCOME_UNKNOWN:
             return False
         case ErrorClass.UNSUPPORTED | ErrorClass.READ_ONLY | ErrorClass.UNREACHABLE:
-            return not refusal.never_final and start_frame(start).retry is Retry.NEVER
+            return not refusal.never_final and start_options(start).retry is Retry.NEVER
 
 
 def _left(observed: Observed) -> bool:

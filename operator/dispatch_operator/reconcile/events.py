@@ -13,7 +13,7 @@ _BAD = (Phase.REFUSED, Phase.STOPPING, Phase.FAILED, Phase.LOST, Phase.IN_FLIGHT
 
 
 @dataclass(frozen=True, slots=True)
-class Announcement:
+class Event:
     """One Event on a DispatchStart or a DispatchBackend."""
 
     type: str
@@ -22,22 +22,22 @@ class Announcement:
     message: str
 
 
-def announcements(before: Object, after: Object) -> Iterator[Announcement]:
+def events(before: Object, after: Object) -> Iterator[Event]:
     """Yield the Events for what a write of an object's status has changed."""
     return (_of_backend if after.get("kind") == Kind.DISPATCH_BACKEND else _of_start)(before, after)
 
 
-def _of_backend(before: Object, after: Object) -> Iterator[Announcement]:
+def _of_backend(before: Object, after: Object) -> Iterator[Event]:
     """Yield an Event when the gates are proven, when they no longer are, and when they are not for another reason."""
     was, ready = condition(before, Condition.READY), condition(after, Condition.READY)
     told = ("status", "reason", "message")
     if ready.get("status") == TRUE and was.get("status") != TRUE:
-        yield Announcement("Normal", str(ready["reason"]), str(ready["message"]))
+        yield Event("Normal", str(ready["reason"]), str(ready["message"]))
     if ready.get("status") == FALSE and any(ready.get(key) != was.get(key) for key in told):
-        yield Announcement("Warning", str(ready["reason"]), str(ready["message"]))
+        yield Event("Warning", str(ready["reason"]), str(ready["message"]))
 
 
-def _of_start(before: Object, after: Object) -> Iterator[Announcement]:
+def _of_start(before: Object, after: Object) -> Iterator[Event]:
     """Yield an Event for a new phase, and one for a new class of a refusal that keeps the phase."""
     phase, ready = phase_of(after), condition(after, Condition.READY)
     moved = phase is not phase_of(before)
@@ -48,7 +48,7 @@ def _of_start(before: Object, after: Object) -> Iterator[Announcement]:
         return
     reason = str(ready["reason"]) if refused else phase.value
     kind = "Warning" if refused or phase in _BAD else "Normal"
-    yield Announcement(kind, reason, f"{phase.value}: {_message(after)}")
+    yield Event(kind, reason, f"{phase.value}: {_message(after)}")
 
 
 def _message(start: Object) -> str:

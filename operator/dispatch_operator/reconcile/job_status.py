@@ -19,7 +19,7 @@ QUIET_LIMIT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Mirrored:
+class JobStatus:
     """What the status should show of a started job."""
 
     phase: Phase
@@ -38,11 +38,11 @@ def has_ended(train_job: object) -> bool:
     return any(condition(train_job, kind).get("status") == TRUE for kind in ("Complete", "Failed"))
 
 
-def unchanged(observed: Observed) -> Mirrored:
+def unchanged(observed: Observed) -> JobStatus:
     """Return what is recorded, for an end that nothing changes any more."""
     phase = phase_of(observed.start) or Phase.LOST
     held = [entry for entry in at(observed.start, "status", "conditions") or () if entry.get("type") in set(Condition)]
-    return Mirrored(
+    return JobStatus(
         phase,
         tuple(
             Wanted(Condition(entry["type"]), entry["status"], entry["reason"], entry.get("message", ""))
@@ -51,10 +51,10 @@ def unchanged(observed: Observed) -> Mirrored:
     )
 
 
-def succeeded(observed: Observed) -> Mirrored:
+def succeeded(observed: Observed) -> JobStatus:
     """Return the end of a job that did what it was asked for."""
     message = _short(condition(observed.train_job.obj, "Complete").get("message")) or "the job completed"
-    return Mirrored(
+    return JobStatus(
         Phase.SUCCEEDED,
         (
             Wanted(Condition.SUCCEEDED, TRUE, "Succeeded", message),
@@ -64,7 +64,7 @@ def succeeded(observed: Observed) -> Mirrored:
     )
 
 
-def failed(observed: Observed) -> Mirrored:
+def failed(observed: Observed) -> JobStatus:
     """Return the end of a job that failed, with its cause."""
     cause = cause_of_failure(condition(observed.train_job.obj, "Failed"), observed.pods or ())
     outcome: dict[str, Any] = {"state": "Failed", "cause": cause.reason, "message": cause.message}
@@ -73,15 +73,15 @@ def failed(observed: Observed) -> Mirrored:
     return _ended_badly(Phase.FAILED, cause.reason, cause.message or "the job failed", outcome)
 
 
-def lost(observed: Observed) -> Mirrored:
+def lost(observed: Observed) -> JobStatus:
     """Return the end of a job whose TrainJob vanished: it is not created again."""
     name = at(observed.start, "status", "reference", "name")
     message = f"TrainJob {name} vanished after it was started; it is not created again: submit under another number"
     return _ended_badly(Phase.LOST, "Lost", message, {"state": "Lost", "cause": "Lost", "message": message})
 
 
-def _ended_badly(phase: Phase, reason: str, message: str, outcome: Mapping[str, Any]) -> Mirrored:
-    return Mirrored(
+def _ended_badly(phase: Phase, reason: str, message: str, outcome: Mapping[str, Any]) -> JobStatus:
+    return JobStatus(
         phase,
         (
             Wanted(Condition.SUCCEEDED, FALSE, reason, message),
@@ -92,7 +92,7 @@ def _ended_badly(phase: Phase, reason: str, message: str, outcome: Mapping[str, 
     )
 
 
-def copy_altered(observed: Observed, problem: str, *, unread: bool) -> Mirrored:
+def copy_altered(observed: Observed, problem: str, *, unread: bool) -> JobStatus:
     """Return the state of a gated job whose copy is not what was submitted, or can't be seen."""
     error_class = ErrorClass.UNREACHABLE if unread else ErrorClass.REJECTED
     reason = error_class.value
@@ -103,14 +103,14 @@ def copy_altered(observed: Observed, problem: str, *, unread: bool) -> Mirrored:
     ]
     if not unread:
         wanted.append(Wanted(Condition.RUNTIME_COPIED, FALSE, reason, problem))
-    return Mirrored(closed_phase(observed), tuple(wanted))
+    return JobStatus(closed_phase(observed), tuple(wanted))
 
 
-def gate_stuck(observed: Observed, problem: str) -> Mirrored:
+def gate_stuck(observed: Observed, problem: str) -> JobStatus:
     """Return the state while the gate could not be moved; it is tried again."""
     moving = "Opening" if wants_open(observed) else "Closing"
     phase, message = _phase(observed)
-    return Mirrored(
+    return JobStatus(
         phase,
         (
             Wanted(Condition.SUCCEEDED, UNKNOWN, phase, message),
@@ -120,10 +120,10 @@ def gate_stuck(observed: Observed, problem: str) -> Mirrored:
     )
 
 
-def holding() -> Mirrored:
+def holding() -> JobStatus:
     """Return the record of Held, before the job is held (section 12): it tells our hold from one of Kueue's own."""
     message = "the start gate is being held"
-    return Mirrored(
+    return JobStatus(
         Phase.HELD,
         (
             Wanted(Condition.SUCCEEDED, UNKNOWN, Phase.HELD, message),
@@ -133,7 +133,7 @@ def holding() -> Mirrored:
     )
 
 
-def managed_by_kueue(observed: Observed) -> Mirrored:
+def managed_by_kueue(observed: Observed) -> JobStatus:
     """Return the state of a job that Kueue manages though its backend is in plain mode."""
     runs = any(job.get("ready") for job in _jobs(observed))
     state = kueue_queue.why_it_waits(observed.train_job.obj, observed.workload.obj) or "it is admitted"
@@ -141,7 +141,7 @@ def managed_by_kueue(observed: Observed) -> Mirrored:
         f"Kueue manages this TrainJob though its backend has no kueue section, so that the gate can't be moved here; "
         f"give the backend one, or let Kueue leave this namespace alone. Kueue says: {state}"
     )
-    return Mirrored(
+    return JobStatus(
         Phase.RUNNING if runs else Phase.QUEUED if wants_open(observed) else closed_phase(observed),
         (
             Wanted(Condition.SUCCEEDED, UNKNOWN, "ManagedByKueue", message),
@@ -150,10 +150,10 @@ def managed_by_kueue(observed: Observed) -> Mirrored:
     )
 
 
-def going_on(observed: Observed) -> Mirrored:
+def going_on(observed: Observed) -> JobStatus:
     """Return the state of a job that has not ended; of a Start that just became whole, it is what records Started."""
     phase, message = _phase(observed)
-    return Mirrored(
+    return JobStatus(
         phase,
         (Wanted(Condition.SUCCEEDED, UNKNOWN, phase, message), Wanted(Condition.READY, TRUE, "Started", message)),
     )

@@ -11,8 +11,8 @@ from dispatch_operator.reconcile.actions import (
     CreateTrainJob,
     DeleteCopy,
     DeleteTrainJob,
-    DoubtBackend,
     FindWorkload,
+    MarkUnproven,
     OwnCopy,
     PatchStatus,
     ReadBackend,
@@ -30,21 +30,21 @@ from dispatch_operator.reconcile.actions import (
     SetGates,
     SetSuspend,
 )
-from dispatch_operator.reconcile.observation import Object, Observation, Observed, Source
-from dispatch_operator.reconcile.sanitized import sane
+from dispatch_operator.reconcile.observation import Object, Observation, Observed, Origin
+from dispatch_operator.reconcile.sanitized import sanitized
 
 UNKNOWN = Observation()
 Answer = Object | tuple[Object, ...] | None
 
-_PRECONDITIONED = (OwnCopy, AdoptCopy, DeleteCopy, DeleteTrainJob, DoubtBackend, SetSuspend, SetGates, SetActive)
+_PRECONDITIONED = (OwnCopy, AdoptCopy, DeleteCopy, DeleteTrainJob, MarkUnproven, SetSuspend, SetGates, SetActive)
 
 
 def learn(observed: Observed, action: Action, answer: Answer | ApiError, now: float) -> Observed:
     """Return the facts after an act.
 
     Args:
-        seen: The facts before.
-        act: What was done.
+        observed: The facts before.
+        action: What was done.
         answer: The object that was read or returned (None when it is absent or deleted), a list's items, or a failure.
         now: When the act was begun, in seconds since the epoch.
     """
@@ -67,13 +67,13 @@ def _succeeded(observed: Observed, action: Action, answer: Answer) -> Observed:
             failures.pop(CreateCopy, None)
             return replace(observed, copy=UNKNOWN, failures=failures)
     obj = answer if not isinstance(answer, tuple) else None
-    read, wrote = Observation(obj, Source.READ), Observation(obj, Source.WRITE)
+    read, wrote = Observation(obj, Origin.READ), Observation(obj, Origin.WRITTEN)
     match action:
         case PatchStatus():
-            return replace(observed, start=sane(obj) if obj else observed.start, failures=failures)
+            return replace(observed, start=sanitized(obj) if obj else observed.start, failures=failures)
         case ReadBackend():
             return replace(observed, backend=read, failures=failures)
-        case DoubtBackend():
+        case MarkUnproven():
             return replace(observed, backend=wrote, failures=failures)
         case ReadRuntime():
             return replace(observed, runtime=read, failures=failures)
@@ -88,7 +88,7 @@ def _succeeded(observed: Observed, action: Action, answer: Answer) -> Observed:
         case CreateTrainJob() | SetSuspend() | SetGates():
             return replace(observed, train_job=wrote, failures=failures)
         case AwaitWorkload():
-            return replace(observed, workload=Observation(obj, Source.CACHE), awaited=True, failures=failures)
+            return replace(observed, workload=Observation(obj, Origin.CACHED), awaited=True, failures=failures)
         case ReadWorkload() | FindWorkload():
             return replace(observed, workload=read, failures=failures)
         case SetActive():
@@ -117,7 +117,7 @@ def _forget(observed: Observed, action: Action) -> Observed:
             return replace(observed, train_job=UNKNOWN, other=UNKNOWN)
         case SetActive():
             return replace(observed, workload=UNKNOWN)
-        case DoubtBackend():
+        case MarkUnproven():
             return replace(observed, backend=UNKNOWN)
         case _:
             return replace(observed, copy=UNKNOWN, other=UNKNOWN)

@@ -11,12 +11,12 @@ from dispatch_operator.reconcile.actions import Action
 Object = Mapping[str, Any]
 
 
-class Source(IntEnum):
+class Origin(IntEnum):
     """Where a fact comes from; only READ may carry a verdict (contract section 4, rule 1)."""
 
-    CACHE = 0
+    CACHED = 0
     """A watch said so, some time ago: enough to start a create or to read, never for a verdict."""
-    WRITE = 1
+    WRITTEN = 1
     """A write of this reconcile returned it."""
     READ = 2
     """A live read of this reconcile returned it, or its absence."""
@@ -27,12 +27,12 @@ class Observation:
     """One object as this reconcile knows it; ``obj`` is None when absent."""
 
     obj: Object | None = None
-    source: Source = Source.CACHE
+    origin: Origin = Origin.CACHED
 
     @property
     def live(self) -> bool:
         """True when the API server itself said so in this reconcile."""
-        return self.source is not Source.CACHE
+        return self.origin is not Origin.CACHED
 
     @property
     def absent(self) -> bool:

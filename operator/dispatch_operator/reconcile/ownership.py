@@ -23,7 +23,7 @@ from dispatch_operator.reconcile.observation import Observed, at, condition
 Object = Mapping[str, Any]
 
 
-class Claim(Enum):
+class Ownership(Enum):
     """Whose a copy or TrainJob of our name is."""
 
     OURS = "carries this DispatchStart's UID"
@@ -99,35 +99,39 @@ def in_kueue_mode(observed: Observed) -> bool:
     return START_GATE in gates(observed.train_job.obj)
 
 
-def claim_on_train_job(observed: Observed) -> Claim | ReadOther:
+def ownership_of_train_job(observed: Observed) -> Ownership | ReadOther:
     """Judge the TrainJob found under our name, or say which object must be read first."""
     job = observed.train_job.obj or {}
     labels = at(job, "metadata", "labels") or {}
     request = at(observed.start, "spec", "request")
     ours = {LABEL_JOB: at(request, "job"), LABEL_SUBMISSION: str(at(request, "submission"))}
     if made_for(job, observed.start):
-        return Claim.OURS if all(labels.get(key) == value for key, value in ours.items()) else Claim.FOREIGN
+        return Ownership.OURS if all(labels.get(key) == value for key, value in ours.items()) else Ownership.FOREIGN
     return _claim_of_another(observed, job, (Phase.REFUSED, Phase.STOPPING, Phase.LOST))
 
 
-def claim_on_copy(observed: Observed) -> Claim | ReadOther:
+def ownership_of_copy(observed: Observed) -> Ownership | ReadOther:
     """Judge the unowned copy found under our name, or say which object must be read first."""
     copy = observed.copy.obj or {}
     if made_for(copy, observed.start):
-        return Claim.OURS
+        return Ownership.OURS
     return _claim_of_another(observed, copy, (Phase.REFUSED, Phase.STOPPING))
 
 
-def _claim_of_another(observed: Observed, obj: Object, ended: tuple[Phase, ...]) -> Claim | ReadOther:
+def _claim_of_another(observed: Observed, obj: Object, ended: tuple[Phase, ...]) -> Ownership | ReadOther:
     name, uid = at(obj, "metadata", "annotations", ANNOTATION_START), start_uid(obj)
     if not name or not uid:
-        return Claim.FOREIGN
+        return Ownership.FOREIGN
     kind = Kind.DISPATCH_BACKEND if at(obj, "metadata", "labels", LABEL_PROBE) else Kind.DISPATCH_START
     if not observed.other.live:
         return ReadOther(kind, name)
     if observed.other.obj is None or uid_of(observed.other.obj) != uid:
-        return Claim.LEFTOVER
-    return Claim.LEFTOVER if kind == Kind.DISPATCH_START and phase_of(observed.other.obj) in ended else Claim.FOREIGN
+        return Ownership.LEFTOVER
+    return (
+        Ownership.LEFTOVER
+        if kind == Kind.DISPATCH_START and phase_of(observed.other.obj) in ended
+        else Ownership.FOREIGN
+    )
 
 
 def phase_of(start: object) -> Phase | None:

@@ -20,8 +20,8 @@ from dispatch_operator.reconcile.actions import (
     CreateTrainJob,
     DeleteCopy,
     DeleteTrainJob,
-    DoubtBackend,
     FindWorkload,
+    MarkUnproven,
     OwnCopy,
     PatchStatus,
     ReadBackend,
@@ -65,7 +65,7 @@ class Reconciler:
 
     cluster: Cluster
     cache: Cache
-    announce: Announce
+    record_events: Announce
     clock: Callable[[], float] = time.time
 
     async def reconcile(self, key: Key) -> Result:
@@ -102,7 +102,7 @@ class Reconciler:
                 case PatchStatus(), _:
                     self._recorded(Kind.DISPATCH_START, observed.start, answer)
                     observed = learn(observed, decision, answer, begun)
-                case DoubtBackend(), _:
+                case MarkUnproven(), _:
                     self._recorded(Kind.DISPATCH_BACKEND, observed.backend.obj or {}, answer)
                     observed = learn(observed, decision, answer, begun)
                 case _:
@@ -124,7 +124,7 @@ class Reconciler:
     def _recorded(self, kind: Kind, before: Object, answer: Answer | ApiError) -> None:
         if isinstance(answer, Mapping):
             self.cache.put_written(kind, answer)
-            self.announce(before, answer)
+            self.record_events(before, answer)
 
     async def _carry_out(self, observed: Observed, action: Action) -> Answer | ApiError:
         return await answer_to(self.cluster, self.cache, observed, action)
@@ -215,7 +215,7 @@ async def carry_out(cluster: Cluster, observed: Observed, action: Action) -> Ans
         case DeleteTrainJob(uid=uid):
             await cluster.delete(Kind.TRAIN_JOB, namespace, name, timeout=bound, uid=uid)
             return None
-        case DoubtBackend(status=status, name=backend, uid=uid, resource_version=version):
+        case MarkUnproven(status=status, name=backend, uid=uid, resource_version=version):
             patch = {"metadata": {"uid": uid, "resourceVersion": version}, "status": {"proof": None, **status}}
             return await cluster.patch(
                 Kind.DISPATCH_BACKEND, namespace, backend, patch, timeout=bound, subresource="status"

@@ -45,7 +45,7 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
 }
 
 
-def sane(start: Object) -> dict[str, Any]:
+def sanitized(start: Object) -> dict[str, Any]:
     """Return a DispatchStart with no more of its status than has the shape that the operator writes."""
     status = start.get("status")
     held = status if isinstance(status, Mapping) else {}

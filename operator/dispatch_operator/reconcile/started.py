@@ -21,7 +21,7 @@ from dispatch_operator.reconcile.gates.gate import (
     was_undone,
 )
 from dispatch_operator.reconcile.gates.gated_copy import check_copy
-from dispatch_operator.reconcile.job_status import Mirrored
+from dispatch_operator.reconcile.job_status import JobStatus
 from dispatch_operator.reconcile.observation import Observed, at, condition
 from dispatch_operator.reconcile.ownership import phase_of, uid_of
 from dispatch_operator.reconcile.teardown import clean_up
@@ -103,6 +103,6 @@ def _mirror(observed: Observed, now: float) -> Action | Result:
     return result if isinstance(result, Action) or not error else Result(requeue=True, retry_after=error.retry_after)
 
 
-def _recorded(observed: Observed, mirrored: Mirrored, now: float) -> Action | Result:
+def _recorded(observed: Observed, mirrored: JobStatus, now: float) -> Action | Result:
     status = mirrored.status(observed, now)
     return PatchStatus(status) if status != at(observed.start, "status") else Result()

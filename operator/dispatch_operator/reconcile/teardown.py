@@ -20,10 +20,10 @@ from dispatch_operator.reconcile.step_result import Refusal
 def stop(observed: Observed, now: float) -> Action | Result:
     """Phase Stopping: delete the TrainJob and the copy until both are known to be gone, then record Refused."""
     refusal = refusal_of(observed.start)
-    for read, sight in ((ReadTrainJob, observed.train_job), (ReadCopy, observed.copy)):
+    for read, observation in ((ReadTrainJob, observed.train_job), (ReadCopy, observed.copy)):
         if error := observed.failure(read):
             return _again(observed, refusal, f"what is left can't be read: {error}", now, error.retry_after)
-        if not sight.live:
+        if not observation.live:
             return read()
     match _delete(observed):
         case Action() as action:

@@ -12,14 +12,14 @@ from dispatch_operator.checks.request import is_job, is_submission
 from dispatch_operator.checks.start import RuntimeReference, reference, start_problems
 from dispatch_operator.render.identity import Identity, Owner
 from dispatch_operator.render.runtime_copy import runtime_copy
-from dispatch_operator.render.start_options import StartFrame, start_frame
+from dispatch_operator.render.start_options import StartOptions, start_options
 from dispatch_operator.render.terms import BackendTerms, read_terms, terms_of
 from dispatch_operator.render.train_job import train_job
 
 __all__ = [
     "BackendTerms",
     "RuntimeReference",
-    "StartFrame",
+    "StartOptions",
     "backend_problem",
     "problems",
     "read_backend",
@@ -27,7 +27,7 @@ __all__ = [
     "render_copy",
     "render_train_job",
     "runtime_reference",
-    "start_frame",
+    "start_options",
     "target_name",
     "terms_of",
 ]

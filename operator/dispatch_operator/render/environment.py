@@ -3,7 +3,7 @@
 from typing import Any
 
 from dispatch_operator.api.models import StartRequest
-from dispatch_operator.render.escaping import verbatim
+from dispatch_operator.render.escaping import escape_dollars
 
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 _SUBMISSIONS_OF_A_GENERATION = 10**6
@@ -11,7 +11,7 @@ _SUBMISSIONS_OF_A_GENERATION = 10**6
 
 def environment(request: StartRequest) -> list[dict[str, Any]]:
     """Return the entries of ``spec.trainer.env``; an empty value is left out, as Kueue's later update drops it."""
-    values = [_value(name, verbatim(value)) for name, value in sorted(request.spec.env.items())]
+    values = [_value(name, escape_dollars(value)) for name, value in sorted(request.spec.env.items())]
     own = [
         _value("DISPATCH_JOB_ID", request.job),
         _value("DISPATCH_SUBMISSION", str(request.submission)),
@@ -21,7 +21,7 @@ def environment(request: StartRequest) -> list[dict[str, Any]]:
         _field("DISPATCH_K8S_POD_UID", "metadata.uid"),
     ]
     work_dir = request.spec.work_dir
-    return values + own + ([_value("DISPATCH_K8S_WORKDIR", verbatim(work_dir))] if work_dir else [])
+    return values + own + ([_value("DISPATCH_K8S_WORKDIR", escape_dollars(work_dir))] if work_dir else [])
 
 
 def epoch_prefix(request: StartRequest) -> int:

@@ -7,6 +7,6 @@ import re
 _TAKEN = re.compile(r"\$(?=[$(]|[^\x00-\x7f])")
 
 
-def verbatim(text: str) -> str:
+def escape_dollars(text: str) -> str:
     """Return what to write in a command or an environment variable so that the process receives ``text``."""
     return _TAKEN.sub("$$", text)

@@ -9,7 +9,7 @@ from dispatch_operator.api.models import read_start
 
 
 @dataclass(frozen=True, slots=True)
-class StartFrame:
+class StartOptions:
     """The backend to start on, what the user wants of the gate, and whether refusals are final."""
 
     backend: str
@@ -18,10 +18,10 @@ class StartFrame:
     retry: Retry
 
 
-def start_frame(start: Mapping[str, Any]) -> StartFrame:
+def start_options(start: Mapping[str, Any]) -> StartOptions:
     """Read the frame of an object, even of one that the CRD would refuse: its gate is then closed."""
     reading = read_start(start)
-    return StartFrame(
+    return StartOptions(
         backend="" if reading.is_faulty("backend") else reading.spec.backend,
         gate=reading.spec.gate,
         retry=reading.spec.retry,

@@ -15,7 +15,7 @@ from dispatch_operator.api.group import (
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import JobSpec
 from dispatch_operator.render.environment import environment
-from dispatch_operator.render.escaping import verbatim
+from dispatch_operator.render.escaping import escape_dollars
 from dispatch_operator.render.identity import Identity
 from dispatch_operator.render.prologue import ARGV0, prologue
 from dispatch_operator.render.runtime_patch import runtime_patch
@@ -62,7 +62,7 @@ def _trainer(identity: Identity, image: str, terms: BackendTerms) -> dict[str, A
     trainer: dict[str, Any] = {
         "image": image,
         "numNodes": spec.nodes,
-        "command": ["/bin/sh", "-c", prologue(), ARGV0, *(verbatim(item) for item in spec.command)],
+        "command": ["/bin/sh", "-c", prologue(), ARGV0, *(escape_dollars(item) for item in spec.command)],
         "env": environment(identity.request),
     }
     if spec.procs_per_node:

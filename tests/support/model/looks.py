@@ -15,7 +15,7 @@ from dispatch_operator.reconcile import reconciler
 from dispatch_operator.reconcile.decide import decide
 from dispatch_operator.reconcile.observation import Observation, Observed, at
 from dispatch_operator.reconcile.reconciler import Reconciler
-from dispatch_operator.reconcile.sanitized import sane
+from dispatch_operator.reconcile.sanitized import sanitized
 from support.builders import NAME, NAMESPACE
 from support.model.objects import SLOTS, Objects
 from support.model.wire import Answer, Asked, Told, Wire, advance
@@ -127,10 +127,10 @@ def _of_reading(model: Any, raw: Any) -> object:
 
 
 def _of_seen(observed: Observed, now: float) -> object:
-    sights = (getattr(observed, name) for name in _SIGHTS)
+    observations = (getattr(observed, name) for name in _OBSERVATIONS)
     return (
         id(observed.start),
-        tuple((id(sight.obj), sight.source) for sight in sights),
+        tuple((id(observation.obj), observation.origin) for observation in observations),
         observed.awaited,
         tuple(sorted((action.__name__, id(error)) for action, error in observed.failures.items())),
         tuple(id(value) for value in (observed.job_set, *(observed.pods or ()), *(observed.warnings or ()))),
@@ -139,7 +139,7 @@ def _of_seen(observed: Observed, now: float) -> object:
     )
 
 
-_SIGHTS = tuple(field.name for field in fields(Observed) if field.type in {Observation, "Sight"})
+_OBSERVATIONS = tuple(field.name for field in fields(Observed) if field.type in {Observation, "Sight"})
 
 
 @contextmanager
@@ -150,7 +150,7 @@ def quickly() -> Iterator[None]:
         pass
 
     parse = _Once(reading.parse, _of_reading)
-    clean = _Once(sane, id)
+    clean = _Once(sanitized, id)
     with (
         mock.patch.object(asyncio, "sleep", at_once),
         mock.patch.object(reconciler.logger, "disabled", new=True),

@@ -14,11 +14,11 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Key
 from dispatch_operator.reconcile import decide, job_status, judge, started
 from dispatch_operator.reconcile.actions import Action, PatchStatus, Result, SetSuspend
-from dispatch_operator.reconcile.backend.unproven import doubt
+from dispatch_operator.reconcile.backend.unproven import mark_unproven
 from dispatch_operator.reconcile.gates import kueue
 from dispatch_operator.reconcile.gates.gate import is_open, wants_open
-from dispatch_operator.reconcile.observation import Observation, Observed, Source
-from dispatch_operator.reconcile.ownership import Claim, gates, phase_of, uid_of
+from dispatch_operator.reconcile.observation import Observation, Observed, Origin
+from dispatch_operator.reconcile.ownership import Ownership, gates, phase_of, uid_of
 from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
 from dispatch_operator.reconcile.teardown import stop
@@ -70,8 +70,8 @@ def _without(verb: str, kind: str, *keys: str, subresource: str = "") -> Callabl
     return strips
 
 
-def _is_there(sight: Any) -> bool:
-    return sight.obj is not None or sight.source is not Source.CACHE
+def _is_there(observation: Any) -> bool:
+    return observation.obj is not None or observation.origin is not Origin.CACHED
 
 
 def _lost_at_once(observed: Observed, now: float) -> Action | Result:
@@ -118,7 +118,9 @@ def _doubt_at_once(observed: Observed, verdict: Any, now: float) -> Action | Res
     decision = _CONCLUDE(observed, verdict, now)
     if not isinstance(decision, PatchStatus):
         return decision
-    return doubt(replace(observed, start={**observed.start, "status": decision.status}), verdict, now) or decision
+    return (
+        mark_unproven(replace(observed, start={**observed.start, "status": decision.status}), verdict, now) or decision
+    )
 
 
 async def _collect_by_the_cache(self: Any, key: Key) -> Result:
@@ -314,7 +316,7 @@ MUTANTS = (
         "every TrainJob of the name is ours",
         "humans replace the TrainJob in a Start",
         "which its Start uses, was deleted",
-        _instead(judge, "claim_on_train_job", lambda _: Claim.OURS),
+        _instead(judge, "claim_on_train_job", lambda _: Ownership.OURS),
     ),
     Mutant(
         "of section 13",

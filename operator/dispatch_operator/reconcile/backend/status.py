@@ -43,7 +43,7 @@ def concluded(backend: Object, found: Found, rests_on: Basis, now: float) -> Sta
     return _judged(backend, gates, rests_on.as_status(), now)
 
 
-def doubted(backend: Object, gate: BackendGate, reason: str, now: float) -> Status:
+def marked_unproven(backend: Object, gate: BackendGate, reason: str, now: float) -> Status:
     """Return the status after a Start found a gate that does not hold: there is no proof any more."""
     gates = [
         _gate(gate, reason, str(at(held, "lastProbeTime"))) if at(held, "name") == gate else dict(held)

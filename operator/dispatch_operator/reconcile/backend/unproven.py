@@ -2,12 +2,12 @@
 
 from dispatch_operator.api.enums import BackendGate, Condition, ErrorClass
 from dispatch_operator.checks.backend import gates_of
-from dispatch_operator.reconcile.actions import Action, DoubtBackend, ReadBackend, Result
+from dispatch_operator.reconcile.actions import Action, MarkUnproven, ReadBackend, Result
 from dispatch_operator.reconcile.backend import status as backend_status
 from dispatch_operator.reconcile.observation import Observed, at
 from dispatch_operator.reconcile.ownership import is_going, uid_of
 from dispatch_operator.reconcile.step_result import Refusal, Verdict
-from dispatch_operator.render import start_frame
+from dispatch_operator.render import start_options
 
 GATES = {
     Condition.READ_BACK: BackendGate.FIELDS_KEPT,
@@ -15,7 +15,7 @@ GATES = {
 }
 
 
-def doubt(observed: Observed, verdict: Verdict, now: float) -> Action | Result | None:
+def mark_unproven(observed: Observed, verdict: Verdict, now: float) -> Action | Result | None:
     """Return what takes a gate's proof away after a Start has shown that it does not hold; None when nothing is to do.
 
     It is no condition of the Start's own refusal: what fails here is left to the next probe, unless the API server said
@@ -26,10 +26,10 @@ def doubt(observed: Observed, verdict: Verdict, now: float) -> Action | Result |
     gate = GATES.get(verdict.step)
     if gate is None:
         return None
-    if error := observed.failure(DoubtBackend) or observed.failure(ReadBackend):
+    if error := observed.failure(MarkUnproven) or observed.failure(ReadBackend):
         return Result(requeue=True, retry_after=error.retry_after) if error.retry_after else None
     if not observed.backend.live:
-        return ReadBackend(start_frame(observed.start).backend)
+        return ReadBackend(start_options(observed.start).backend)
     backend = observed.backend.obj
     held = [one for one in gates_of(backend or {}) if at(one, "name") == gate]
     if backend is None or is_going(backend) or not held or not at(held[0], "proven"):
@@ -39,8 +39,8 @@ def doubt(observed: Observed, verdict: Verdict, now: float) -> Action | Result |
         # It was proven again since.
         return None
     name = at(observed.start, "metadata", "name")
-    return DoubtBackend(
-        status=backend_status.doubted(backend, gate, f"DispatchStart {name} failed: {verdict.message}", now),
+    return MarkUnproven(
+        status=backend_status.marked_unproven(backend, gate, f"DispatchStart {name} failed: {verdict.message}", now),
         name=at(backend, "metadata", "name"),
         uid=uid_of(backend),
         resource_version=at(backend, "metadata", "resourceVersion") or "",

@@ -3,9 +3,9 @@
 from dispatch_operator.api.enums import Gate, Phase
 from dispatch_operator.reconcile.actions import Action
 from dispatch_operator.reconcile.gates import kueue, plain
-from dispatch_operator.reconcile.observation import Observed, Source
+from dispatch_operator.reconcile.observation import Observed, Origin
 from dispatch_operator.reconcile.ownership import in_kueue_mode, phase_of
-from dispatch_operator.render import start_frame
+from dispatch_operator.render import start_options
 
 OPENED = (Phase.QUEUED, Phase.RUNNING, Phase.HELD)
 """Phases that tell that the gate has been open before."""
@@ -13,7 +13,7 @@ OPENED = (Phase.QUEUED, Phase.RUNNING, Phase.HELD)
 
 def wants_open(observed: Observed) -> bool:
     """Tell whether the user wants the job to run."""
-    return start_frame(observed.start).gate is Gate.OPEN
+    return start_options(observed.start).gate is Gate.OPEN
 
 
 def is_open(observed: Observed) -> bool:
@@ -31,7 +31,7 @@ def next_change(observed: Observed) -> Action | None:
 
 def was_undone(observed: Observed) -> bool:
     """Tell whether the gate was moved in this reconcile already, and something moved it back at once."""
-    return Source.WRITE in {observed.train_job.source, observed.workload.source}
+    return Origin.WRITTEN in {observed.train_job.origin, observed.workload.origin}
 
 
 def must_be_recorded(observed: Observed) -> bool:
@@ -52,5 +52,5 @@ def closed_phase(observed: Observed) -> Phase:
 
     Held stays until the gate is open again: in Kueue mode it is what allows the release (section 12).
     """
-    phase, gate = phase_of(observed.start), start_frame(observed.start).gate
+    phase, gate = phase_of(observed.start), start_options(observed.start).gate
     return Phase.HELD if phase is Phase.HELD or (phase in OPENED and gate is Gate.HELD) else Phase.GATED

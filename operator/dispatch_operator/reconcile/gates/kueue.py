@@ -8,7 +8,7 @@ from dispatch_operator.api.group import START_GATE
 from dispatch_operator.reconcile.actions import Action, FindWorkload, SetActive, SetGates
 from dispatch_operator.reconcile.observation import Observed, at
 from dispatch_operator.reconcile.ownership import gates, phase_of, uid_of
-from dispatch_operator.render import start_frame
+from dispatch_operator.render import start_options
 
 
 def is_open(observed: Observed) -> bool:
@@ -18,7 +18,7 @@ def is_open(observed: Observed) -> bool:
     if phase_of(observed.start) is not Phase.HELD:
         return True
     # What we hold is released only by a live read: a watch may not have told yet of our own hold.
-    unknown = start_frame(observed.start).gate is Gate.OPEN and not observed.workload.live
+    unknown = start_options(observed.start).gate is Gate.OPEN and not observed.workload.live
     return not unknown and not is_deactivated(observed)
 
 

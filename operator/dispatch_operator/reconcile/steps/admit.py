@@ -9,7 +9,7 @@ from dispatch_operator.checks.problems import Problem
 from dispatch_operator.reconcile.actions import Action, ReadBackend
 from dispatch_operator.reconcile.observation import Observed, at, condition
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
-from dispatch_operator.render import BackendTerms, backend_problem, read_backend, read_terms, start_frame, terms_of
+from dispatch_operator.render import BackendTerms, backend_problem, read_backend, read_terms, start_options, terms_of
 
 DEFAULT_CALL_BOUND = 30.0
 """Seconds; CallBound where no backend says another."""
@@ -21,7 +21,7 @@ def admit(observed: Observed, _now: float) -> Action | Verdict | None:
     gates = gates_of(observed.backend.obj or {})
     if problem is None and not gates:
         return _not_probed(observed)
-    name = start_frame(observed.start).backend
+    name = start_options(observed.start).backend
     problems = (problem,) if problem else tuple(observe_only_problems(name, gates))
     if not problems:
         return None
@@ -35,7 +35,7 @@ def admit(observed: Observed, _now: float) -> Action | Verdict | None:
 def _not_probed(observed: Observed) -> Waiting:
     """There is no verdict on the backend yet; the message says how far its probe is."""
     told = condition(observed.backend.obj, Condition.READY).get("message")
-    message = f"DispatchBackend {start_frame(observed.start).backend} has not been probed yet"
+    message = f"DispatchBackend {start_options(observed.start).backend} has not been probed yet"
     return Waiting(Condition.REQUEST_VALID, "WaitingForProbe", f"{message}: {told}" if told else message)
 
 
@@ -66,7 +66,7 @@ def call_bound(observed: Observed) -> float:
 
 
 def _problem(observed: Observed) -> Problem | None:
-    name = start_frame(observed.start).backend
+    name = start_options(observed.start).backend
     try:
         return backend_problem(name, read_backend(observed.backend.obj) if observed.backend.obj else None)
     except InvalidObject as error:

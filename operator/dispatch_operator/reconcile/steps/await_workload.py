@@ -14,7 +14,7 @@ from dispatch_operator.reconcile.actions import (
     ReadLocalQueue,
     ReadWorkload,
 )
-from dispatch_operator.reconcile.observation import Object, Observed, Source, at, condition
+from dispatch_operator.reconcile.observation import Object, Observed, Origin, at, condition
 from dispatch_operator.reconcile.ownership import gates, uid_of
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 from dispatch_operator.reconcile.steps.admit import usable, wrote_terms
@@ -67,7 +67,7 @@ def _waited(observed: Observed, now: float) -> float:
 
 def _confirm(observed: Observed) -> Action | Verdict | None:
     """What a watch told of is confirmed by a live read."""
-    if observed.workload.source is Source.READ:
+    if observed.workload.origin is Origin.READ:
         return None
     if error := observed.failure(ReadWorkload):
         return transient(STEP, error, never_final=True)
@@ -89,7 +89,7 @@ def _lacking(workload: Object | None, check: str) -> list[str]:
 
 
 def _give_up(observed: Observed, queue: str, check: str) -> Action | Verdict:
-    if observed.workload.source is not Source.READ:
+    if observed.workload.origin is not Origin.READ:
         return FindWorkload(uid_of(observed.train_job.obj))
     if action := _next_reason(observed, queue, check):
         return action

@@ -4,7 +4,7 @@ from dispatch_operator.api.enums import Condition
 from dispatch_operator.reconcile.actions import Action, ReadBackend, ReadRuntime
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, transient
-from dispatch_operator.render import problems, read_backend, runtime_reference, start_frame
+from dispatch_operator.render import problems, read_backend, runtime_reference, start_options
 
 
 def check_and_render(observed: Observed, _now: float) -> Action | Verdict | None:
@@ -21,5 +21,5 @@ def check_and_render(observed: Observed, _now: float) -> Action | Verdict | None
     if error := observed.failure(ReadBackend):
         return transient(Condition.REQUEST_VALID, error)
     if not observed.backend.live:
-        return ReadBackend(start_frame(observed.start).backend)
+        return ReadBackend(start_options(observed.start).backend)
     return Refusal.of(Condition.REQUEST_VALID, found)

@@ -14,9 +14,16 @@ from dispatch_operator.reconcile.actions import (
     ReadOther,
     ReadTrainJob,
 )
-from dispatch_operator.reconcile.judge import judge_train_job
-from dispatch_operator.reconcile.observation import Observed, Source, at
-from dispatch_operator.reconcile.ownership import Claim, claim_on_copy, is_going, owned_by_train_job, owners, uid_of
+from dispatch_operator.reconcile.judge import check_ownership
+from dispatch_operator.reconcile.observation import Observed, Origin, at
+from dispatch_operator.reconcile.ownership import (
+    Ownership,
+    is_going,
+    owned_by_train_job,
+    owners,
+    ownership_of_copy,
+    uid_of,
+)
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 from dispatch_operator.render import render_copy
 from dispatch_operator.render.differences import differing_paths
@@ -36,7 +43,7 @@ def copy_runtime(observed: Observed, _now: float) -> Action | Verdict | None:
 
 def _create(observed: Observed) -> Action | Verdict:
     # A TrainJob that stands there before its copy decides: nothing is created beside another's.
-    verdict = judge_train_job(observed, STEP) if observed.train_job.obj is not None else None
+    verdict = check_ownership(observed, STEP) if observed.train_job.obj is not None else None
     return verdict or CreateCopy(render_copy(observed.start, _source(observed)))
 
 
@@ -71,7 +78,7 @@ def _judge_owned(observed: Observed) -> Action | Verdict | None:
         return transient(STEP, error)
     if not observed.train_job.live:
         return ReadTrainJob()
-    if observed.train_job.obj is not None and (verdict := judge_train_job(observed, STEP)):
+    if observed.train_job.obj is not None and (verdict := check_ownership(observed, STEP)):
         return verdict
     return Waiting(STEP, "CopyLeaving", f"waiting for TrainingRuntime {name}, whose TrainJob is gone, to be collected")
 
@@ -81,13 +88,13 @@ def _judge_unowned(observed: Observed) -> Action | Verdict | None:
     name, equal = at(copy, "metadata", "name"), at(copy, "spec") == at(source, "spec")
     if is_going(copy):
         return Waiting(STEP, "CopyLeaving", f"waiting for TrainingRuntime {name} to be deleted")
-    if observed.copy.source is Source.WRITE:
+    if observed.copy.origin is Origin.WRITTEN:
         return None if equal else _stored_changed(observed)
-    claim = claim_on_copy(observed)
-    match claim:
+    ownership = ownership_of_copy(observed)
+    match ownership:
         case ReadOther():
-            return transient(STEP, error) if (error := observed.failure(ReadOther)) else claim
-        case Claim.FOREIGN:
+            return transient(STEP, error) if (error := observed.failure(ReadOther)) else ownership
+        case Ownership.FOREIGN:
             return Refusal(STEP, ErrorClass.REJECTED, f"TrainingRuntime {name} exists and is not of this DispatchStart")
         case _:
             return _bring_up_to_date(observed) if equal else _delete(observed)

@@ -4,12 +4,12 @@ from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
 from dispatch_operator.kube.errors import ApiError, Outcome
 from dispatch_operator.reconcile.actions import Action, CreateTrainJob, ReadTrainJob
-from dispatch_operator.reconcile.judge import judge_train_job
+from dispatch_operator.reconcile.judge import check_ownership
 from dispatch_operator.reconcile.observation import Observed, at, condition
 from dispatch_operator.reconcile.ownership import phase_of
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
 from dispatch_operator.reconcile.steps.admit import call_bound
-from dispatch_operator.render import read_backend, render_train_job, start_frame, terms_of
+from dispatch_operator.render import read_backend, render_train_job, start_options, terms_of
 
 STEP = Condition.TRAIN_JOB_CREATED
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
@@ -19,7 +19,7 @@ CLOCK_GRAIN = 1.0
 
 def find_train_job(observed: Observed, _now: float) -> Action | Verdict | None:
     """See that the TrainJob that resumes a Start is really there, and ours."""
-    return judge_train_job(observed, STEP, never_final=True)
+    return check_ownership(observed, STEP, never_final=True)
 
 
 def resolve_in_flight(observed: Observed, now: float) -> Action | Verdict | None:
@@ -31,14 +31,14 @@ def resolve_in_flight(observed: Observed, now: float) -> Action | Verdict | None
     if not observed.train_job.live:
         return ReadTrainJob()
     if observed.train_job.obj is not None:
-        return judge_train_job(observed, STEP)
+        return check_ownership(observed, STEP)
     bound = call_bound(observed)
     since = times.read(condition(observed.start, STEP).get("lastTransitionTime"))
     age = now - since if since is not None else 0.0
     if age < bound + CLOCK_GRAIN:
         message = "the create of the TrainJob went unanswered; it may still appear"
         return _unknown(message, requeue_after=min(bound + CLOCK_GRAIN - age, bound + CLOCK_GRAIN))
-    if start_frame(observed.start).retry is Retry.NEVER:
+    if start_options(observed.start).retry is Retry.NEVER:
         return Refusal(
             STEP, ErrorClass.UNREACHABLE, "the create of the TrainJob went unanswered, and none has appeared"
         )
@@ -50,7 +50,7 @@ def resolve_in_flight(observed: Observed, now: float) -> Action | Verdict | None
 def create_train_job(observed: Observed, now: float) -> Action | Verdict | None:
     """Create the TrainJob, its gate closed."""
     if observed.train_job.obj is not None:
-        return judge_train_job(observed, STEP)
+        return check_ownership(observed, STEP)
     error = observed.failure(CreateTrainJob)
     return _after_failed_create(observed, error, now) if error else CreateTrainJob(_body(observed))
 
