@@ -8,27 +8,27 @@ import pytest
 
 from controlplane import Cluster, running
 from controlplane.build import CONTROLLERS, HELM, KUBERNETES, build
-from support.tally import Tally
+from support.summary import Summary
 
 # Before Python 3.14, asking for the current event loop makes one where none was ever set. Pytest-asyncio asks, and
 # leaves that loop unclosed (https://github.com/pytest-dev/pytest-asyncio/issues/724); with None set, none is made.
 asyncio.set_event_loop(None)
 
 CRDS = Path(__file__).parents[1] / "crds"
-TALLY = pytest.StashKey[Tally]()
+TALLY = pytest.StashKey[Summary]()
 CLUSTERS = ("cluster", "kueue_cluster")
 
 
 @pytest.fixture(scope="session")
-def tally(request: pytest.FixtureRequest) -> Tally:
+def summary(request: pytest.FixtureRequest) -> Summary:
     """The figures of this session."""
-    return request.config.stash.setdefault(TALLY, Tally())
+    return request.config.stash.setdefault(TALLY, Summary())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the figures at the end."""
-    if tally := config.stash.get(TALLY, None):
-        terminalreporter.write_line(str(tally))
+    if summary := config.stash.get(TALLY, None):
+        terminalreporter.write_line(str(summary))
 
 
 @pytest.fixture(scope="session")

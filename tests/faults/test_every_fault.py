@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from support.faults.play import every_crash, every_fault
-from support.faults.scenarios import SCENARIOS, Scenario
-from support.tally import Tally
+from support.faults.scenarios import SCENARIOS, FaultScenario
+from support.summary import Summary
 
 pytestmark = [pytest.mark.looptime, pytest.mark.timeout(600)]
 
@@ -26,10 +26,10 @@ def _silence() -> Iterator[None]:
     [(one, retry) for one in SCENARIOS for retry in ("OnChange", "Never") if one.starts or retry == "OnChange"],
     ids=str,
 )
-async def test_every_fault_of_every_request_is_survived(scenario: Scenario, retry: str, tally: Tally) -> None:
-    assert await every_fault(scenario, retry, tally) == []
+async def test_every_fault_of_every_request_is_survived(scenario: FaultScenario, retry: str, summary: Summary) -> None:
+    assert await every_fault(scenario, retry, summary) == []
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-async def test_a_crash_at_every_request_is_survived(scenario: Scenario, tally: Tally) -> None:
-    assert await every_crash(scenario, tally) == []
+async def test_a_crash_at_every_request_is_survived(scenario: FaultScenario, summary: Summary) -> None:
+    assert await every_crash(scenario, summary) == []

@@ -3,26 +3,26 @@
 import pytest
 
 from support.model.explore import search
-from support.model.looks import quickly
 from support.model.mutants import MUTANTS, Mutant
+from support.model.reconciliations import quickly
 from support.model.scenario import Scenario
 from support.model.scenarios import SCENARIOS
-from support.tally import Tally
+from support.summary import Summary
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_every_state_is_safe_and_ends_as_promised(scenario: Scenario, tally: Tally) -> None:
+def test_every_state_is_safe_and_ends_as_promised(scenario: Scenario, summary: Summary) -> None:
     with quickly():
         found = search(scenario)
-    tally.states += found.states
+    summary.states += found.states
     assert not found.broken, str(found)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
-def test_the_search_notices_when_a_rule_is_missing(mutant: Mutant, tally: Tally) -> None:
+def test_the_search_notices_when_a_rule_is_missing(mutant: Mutant, summary: Summary) -> None:
     found = mutant.search()
-    tally.mutants += 1
-    tally.caught += mutant.notices in found.broken
+    summary.mutants += 1
+    summary.caught += mutant.notices in found.broken
     assert mutant.notices in found.broken
 
 

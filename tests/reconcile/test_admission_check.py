@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dispatch_operator.controllers.admission_check import AdmissionChecks
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from support.builders import NAME, NAMESPACE, make_start
 from support.fake_api import FakeApi, always, refusal
 
@@ -88,12 +88,12 @@ def api() -> ApplyingApi:
 
 
 def put(api: FakeApi, *objects: Object) -> AdmissionChecks:
-    cache = Cache()
+    store = Store()
     for obj in objects:
         made = dict(obj)
-        cache.put(obj["kind"], api.put(made, **made.pop("status", {})))
+        store.put(obj["kind"], api.put(made, **made.pop("status", {})))
     cluster: Any = api
-    return AdmissionChecks(cluster, cache, lambda: 1_767_225_600.0)
+    return AdmissionChecks(cluster, store, lambda: 1_767_225_600.0)
 
 
 @pytest.mark.parametrize(
@@ -203,5 +203,5 @@ async def test_what_fails_is_tried_again_until_the_watch_tells_that_it_is_gone(
     checks = put(api, make_check(), make_workload(), make_job(), started("Open"))
     api.before = always("apply", WORKLOAD, refusal("apply", WORKLOAD, status, reason, "no"))
     assert (await checks.reconcile(KEY)).requeue
-    checks.cache.drop(WORKLOAD, api.one(WORKLOAD))
+    checks.store.drop(WORKLOAD, api.one(WORKLOAD))
     assert not (await checks.reconcile(KEY)).requeue

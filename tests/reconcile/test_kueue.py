@@ -41,7 +41,7 @@ def put_workload(api: FakeApi, **fields: Any) -> Object:
     return api.put(made, **made.pop("status"))
 
 
-class KueueApi(FakeApi):
+class FakeKueueApi(FakeApi):
     """A fake API whose Kueue makes a Workload as soon as a TrainJob is created, unless it is told otherwise."""
 
     def __init__(self) -> None:
@@ -52,13 +52,13 @@ class KueueApi(FakeApi):
     async def create(self, kind: str, namespace: str, body: Object, *, timeout: float) -> Object:
         made = await super().create(kind, namespace, body, timeout=timeout)
         if kind == JOB and self.makes is not None:
-            self.operator.cache.put(WORKLOAD, put_workload(self, **self.makes))
+            self.operator.store.put(WORKLOAD, put_workload(self, **self.makes))
         return made
 
 
 @pytest.fixture
-def api() -> KueueApi:
-    api = KueueApi()
+def api() -> FakeKueueApi:
+    api = FakeKueueApi()
     backend = make_backend(kueue={"queue": "team-a", "admissionCheck": CHECK}, timeouts={"workload": "10s"})
     for obj in (make_runtime(), backend, make_start()):
         api.put(obj, **({"observedGeneration": -1} if obj["kind"] == "DispatchStart" else obj.pop("status", {})))
@@ -66,7 +66,7 @@ def api() -> KueueApi:
 
 
 @pytest.fixture
-def operator(api: KueueApi) -> FakeOperator:
+def operator(api: FakeKueueApi) -> FakeOperator:
     # As Kueue's webhook sets it; the operator never writes it.
     api.admit = lambda request, body: (
         {**body, "spec": {**body["spec"], "suspend": True}} if request.kind == JOB else body
@@ -97,7 +97,7 @@ async def opened(api: FakeApi, operator: FakeOperator) -> Object:
     return await operator.settle()
 
 
-async def test_a_gated_workload_ends_the_start_in_the_same_look(api: KueueApi, operator: FakeOperator) -> None:
+async def test_a_gated_workload_ends_the_start_in_the_same_look(api: FakeKueueApi, operator: FakeOperator) -> None:
     await operator.reconcile()
     start = operator.start()
     assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == ("Gated", ("True", "Gated"))
@@ -124,7 +124,7 @@ async def test_a_gated_workload_ends_the_start_in_the_same_look(api: KueueApi, o
     ],
 )
 async def test_what_is_missing_is_waited_for_and_then_refused(
-    api: KueueApi, operator: FakeOperator, what: str, makes: dict[str, Any] | None, want: str
+    api: FakeKueueApi, operator: FakeOperator, what: str, makes: dict[str, Any] | None, want: str
 ) -> None:
     api.makes = makes
     result = await operator.reconcile()
@@ -147,7 +147,7 @@ async def test_what_is_missing_is_waited_for_and_then_refused(
     assert api.all("TrainingRuntime") == []
 
 
-async def test_a_workload_that_comes_late_is_in_time(api: KueueApi, operator: FakeOperator) -> None:
+async def test_a_workload_that_comes_late_is_in_time(api: FakeKueueApi, operator: FakeOperator) -> None:
     api.makes = None
     await operator.reconcile()
     operator.now += 5
@@ -217,7 +217,7 @@ BOUND = [{"name": CHECK}]
     ],
 )
 async def test_the_refusal_says_why_when_it_is_known(
-    api: KueueApi, operator: FakeOperator, objects: list[Object], makes: dict[str, Any] | None, want: str
+    api: FakeKueueApi, operator: FakeOperator, objects: list[Object], makes: dict[str, Any] | None, want: str
 ) -> None:
     for obj in objects:
         made = dict(obj)
@@ -229,7 +229,7 @@ async def test_the_refusal_says_why_when_it_is_known(
     assert want in message(operator.start(), "WorkloadGated")
 
 
-async def test_a_reason_that_can_not_be_read_is_left_out(api: KueueApi, operator: FakeOperator) -> None:
+async def test_a_reason_that_can_not_be_read_is_left_out(api: FakeKueueApi, operator: FakeOperator) -> None:
     api.makes = None
     await operator.reconcile()
     operator.now += 12
@@ -243,7 +243,9 @@ async def test_a_reason_that_can_not_be_read_is_left_out(api: KueueApi, operator
 
 
 @pytest.mark.parametrize("verb", ["get", "list"])
-async def test_a_workload_that_can_not_be_read_stops_nothing(api: KueueApi, operator: FakeOperator, verb: str) -> None:
+async def test_a_workload_that_can_not_be_read_stops_nothing(
+    api: FakeKueueApi, operator: FakeOperator, verb: str
+) -> None:
     if verb == "list":
         api.makes = None
         await operator.reconcile()
@@ -255,7 +257,7 @@ async def test_a_workload_that_can_not_be_read_stops_nothing(api: KueueApi, oper
     assert len(api.all(JOB)) == 1
 
 
-async def test_a_workload_that_only_a_live_read_finds_is_enough(api: KueueApi, operator: FakeOperator) -> None:
+async def test_a_workload_that_only_a_live_read_finds_is_enough(api: FakeKueueApi, operator: FakeOperator) -> None:
     api.makes = None
     await operator.reconcile()
     operator.now += 12
@@ -269,7 +271,7 @@ async def test_a_workload_that_only_a_live_read_finds_is_enough(api: KueueApi, o
     ("held", "want"), [(GATE, None), (f"{GATE},other.example/gate", "other.example/gate"), (f"a.b/c, {GATE}", "a.b/c")]
 )
 async def test_opening_removes_our_name_and_leaves_the_others(
-    api: KueueApi, operator: FakeOperator, held: str, want: str | None
+    api: FakeKueueApi, operator: FakeOperator, held: str, want: str | None
 ) -> None:
     await operator.settle()
     api.edit(JOB, lambda job: job["metadata"]["annotations"].update({GATED_BY: held}))
@@ -281,7 +283,7 @@ async def test_opening_removes_our_name_and_leaves_the_others(
         assert f"other gates hold it: {want}" in message(start, "Succeeded")
 
 
-async def test_a_gate_that_others_change_meanwhile_loses_no_name(api: KueueApi, operator: FakeOperator) -> None:
+async def test_a_gate_that_others_change_meanwhile_loses_no_name(api: FakeKueueApi, operator: FakeOperator) -> None:
     await operator.settle()
     set_gate(api, "Open")
     operator.watch()
@@ -316,7 +318,7 @@ async def test_a_gate_that_others_change_meanwhile_loses_no_name(api: KueueApi, 
     ],
 )
 async def test_queued_carries_kueues_own_reason(
-    api: KueueApi, operator: FakeOperator, status: Object, want: str
+    api: FakeKueueApi, operator: FakeOperator, status: Object, want: str
 ) -> None:
     await opened(api, operator)
     api.edit(WORKLOAD, lambda workload: workload["metadata"].update(annotations={}))
@@ -326,7 +328,7 @@ async def test_queued_carries_kueues_own_reason(
     assert want in message(start, "Succeeded")
 
 
-async def test_an_admitted_job_runs(api: KueueApi, operator: FakeOperator) -> None:
+async def test_an_admitted_job_runs(api: FakeKueueApi, operator: FakeOperator) -> None:
     await opened(api, operator)
     set_workload(api, conditions=[told("Admitted", "True", "Admitted")])
     start = await operator.settle()
@@ -335,7 +337,7 @@ async def test_an_admitted_job_runs(api: KueueApi, operator: FakeOperator) -> No
     assert (await operator.settle())["status"]["phase"] == "Running"
 
 
-async def test_a_preempted_job_is_queued_again_and_counted(api: KueueApi, operator: FakeOperator) -> None:
+async def test_a_preempted_job_is_queued_again_and_counted(api: FakeKueueApi, operator: FakeOperator) -> None:
     await opened(api, operator)
     evictions = [
         {"reason": "Preempted", "underlyingCause": "", "count": 2},
@@ -349,7 +351,7 @@ async def test_a_preempted_job_is_queued_again_and_counted(api: KueueApi, operat
     assert "Preempted to accommodate" in message(start, "Succeeded")
 
 
-async def test_held_is_recorded_before_the_workload_is_deactivated(api: KueueApi, operator: FakeOperator) -> None:
+async def test_held_is_recorded_before_the_workload_is_deactivated(api: FakeKueueApi, operator: FakeOperator) -> None:
     await opened(api, operator)
     api.requests.clear()
     set_gate(api, "Held")
@@ -364,7 +366,7 @@ async def test_held_is_recorded_before_the_workload_is_deactivated(api: KueueApi
     assert start["status"]["phase"] == "Queued"
 
 
-async def test_a_crash_between_held_and_the_deactivation_is_resumed(api: KueueApi, operator: FakeOperator) -> None:
+async def test_a_crash_between_held_and_the_deactivation_is_resumed(api: FakeKueueApi, operator: FakeOperator) -> None:
     await opened(api, operator)
     set_gate(api, "Held")
 
@@ -383,7 +385,7 @@ async def test_a_crash_between_held_and_the_deactivation_is_resumed(api: KueueAp
 
 
 async def test_a_workload_that_kueue_deactivated_is_reported_and_not_fought(
-    api: KueueApi, operator: FakeOperator
+    api: FakeKueueApi, operator: FakeOperator
 ) -> None:
     await opened(api, operator)
     evicted = told("Evicted", "True", "DeactivatedDueToRequeuingLimitExceeded", "exceeded the number of re-queues")
@@ -394,7 +396,7 @@ async def test_a_workload_that_kueue_deactivated_is_reported_and_not_fought(
     assert "Kueue deactivated the job: DeactivatedDueToRequeuingLimitExceeded" in message(start, "Succeeded")
 
 
-async def test_a_job_without_a_workload_waits_to_be_held(api: KueueApi, operator: FakeOperator) -> None:
+async def test_a_job_without_a_workload_waits_to_be_held(api: FakeKueueApi, operator: FakeOperator) -> None:
     await opened(api, operator)
     del api.objects[WORKLOAD, NAMESPACE, "trainjob-of-any-name"]
     start = await operator.settle()
@@ -407,7 +409,7 @@ async def test_a_job_without_a_workload_waits_to_be_held(api: KueueApi, operator
 
 
 @pytest.mark.parametrize("kind", [JOB, WORKLOAD])
-async def test_what_undoes_the_gate_is_met_with_patience(api: KueueApi, operator: FakeOperator, kind: str) -> None:
+async def test_what_undoes_the_gate_is_met_with_patience(api: FakeKueueApi, operator: FakeOperator, kind: str) -> None:
     await operator.settle()
     if kind == WORKLOAD:
         await opened(api, operator)
@@ -428,7 +430,7 @@ async def test_what_undoes_the_gate_is_met_with_patience(api: KueueApi, operator
     assert "moved it back at once" in message(operator.start(), "Reconciling")
 
 
-async def test_a_failing_hold_is_tried_again(api: KueueApi, operator: FakeOperator) -> None:
+async def test_a_failing_hold_is_tried_again(api: FakeKueueApi, operator: FakeOperator) -> None:
     await opened(api, operator)
     set_gate(api, "Held")
     api.before = always("patch", WORKLOAD, refusal("patch", WORKLOAD, 429, "TooManyRequests", "later"))
@@ -442,7 +444,7 @@ async def test_a_failing_hold_is_tried_again(api: KueueApi, operator: FakeOperat
 
 
 async def test_a_job_that_kueue_suspends_anyway_is_reported_and_not_fought(
-    api: KueueApi, operator: FakeOperator
+    api: FakeKueueApi, operator: FakeOperator
 ) -> None:
     api.edit("DispatchBackend", lambda backend: backend["spec"].pop("kueue"))
     api.makes = {"gates": "", "check": None, "conditions": [told("QuotaReserved", "False", "Pending", "no quota")]}

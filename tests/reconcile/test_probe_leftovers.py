@@ -156,10 +156,10 @@ async def test_a_deleted_backend_takes_the_copy_of_its_probe_along(api: FakeApi)
     operator = FakeBackends(api)
     backend = api.one(BACKEND)
     (copy,) = api.all(COPY)
-    concerned = list(operator.cache.targets(BACKEND, backend))
+    concerned = list(operator.store.targets(BACKEND, backend))
     assert concerned == [Key(NAMESPACE, copy["metadata"]["name"])]
     cluster: Any = api
-    tidier = Leftovers(ForegroundDeletion(cluster, operator.cache), OrphanedCopies(cluster, operator.cache))
+    tidier = Leftovers(ForegroundDeletion(cluster, operator.store), OrphanedCopies(cluster, operator.store))
     await tidier.reconcile(concerned[0])
     assert left(api)
     api.remove(BACKEND, NAMESPACE, "default")

@@ -146,7 +146,7 @@ async def test_a_backend_that_the_cache_has_not_seen_is_read_before_a_verdict(
     api: FakeApi, operator: FakeOperator
 ) -> None:
     operator.watch()
-    operator.cache.drop("DispatchBackend", api.one("DispatchBackend"))
+    operator.store.drop("DispatchBackend", api.one("DispatchBackend"))
     await operator.reconcile(stale=True)
     assert operator.start()["status"]["phase"] == "Gated"
 
@@ -588,10 +588,10 @@ async def test_a_status_that_somebody_wrote_meanwhile_begins_the_look_again(
 
 async def test_a_look_with_a_stale_cache_never_restarts_what_has_started(api: FakeApi, operator: FakeOperator) -> None:
     operator.watch()
-    stale = operator.cache
+    stale = operator.store
     await operator.reconcile()
     job = api.one(JOB)
-    operator.cache = stale
+    operator.store = stale
     await operator.reconcile(stale=True)
     assert api.one(JOB) == job
     assert operator.start()["status"]["phase"] == "Gated"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch_operator.controllers.backend import BackendController
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.reconcile.actions import Result
 from support.builders import NAMESPACE, make_backend, make_runtime
 from support.fake_api import FakeApi
@@ -35,7 +35,7 @@ class FakeBackends:
 
     api: FakeApi
     version: str = "1.0.0"
-    cache: Cache = field(default_factory=Cache)
+    store: Store = field(default_factory=Store)
     announced: list[tuple[Object, Object]] = field(default_factory=list)
     ahead: float = 0.0
     """Seconds by which the clock was set forward."""
@@ -43,18 +43,18 @@ class FakeBackends:
     def __post_init__(self) -> None:
         """Begin with what there is, as a restarted operator does."""
         for obj in list(self.api.objects.values()):
-            self.cache.put(obj["kind"], obj)
+            self.store.put(obj["kind"], obj)
         self.api.watches.append(self._watch)
         self.backends = BackendController(
             self.api,  # type: ignore[arg-type]
-            self.cache,
+            self.store,
             lambda *pair: self.announced.append(pair),
             self.now,
             self.version,
         )
 
     def _watch(self, kind: str, obj: Object, gone: bool) -> None:
-        (self.cache.drop if gone else self.cache.put)(kind, obj)
+        (self.store.drop if gone else self.store.put)(kind, obj)
 
     def now(self) -> float:
         """Return the time in seconds since the epoch."""

@@ -35,7 +35,7 @@ Fault = Callable[[Request], ApiError | None]
 
 @dataclass
 class FakeApi:
-    """Implements the methods of `dispatch_operator.kube.client.Cluster`."""
+    """Implements the methods of `dispatch_operator.kube.client.Client`."""
 
     objects: dict[tuple[str, str, str], Object] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)

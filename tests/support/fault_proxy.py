@@ -22,7 +22,7 @@ HOP_BY_HOP = {"host", "content-length", "transfer-encoding", "connection"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProxiedRequest:
     """One request, as a rule sees it."""
 
     verb: str
@@ -35,7 +35,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Fault:
+class ProxyFault:
     """What becomes of a request; a `status` of 0 means that no answer is sent at all."""
 
     name: str
@@ -64,7 +64,7 @@ class Fault:
         }
 
 
-Rule = Callable[[Asked], Fault | None]
+Rule = Callable[[ProxiedRequest], ProxyFault | None]
 
 
 class FaultProxy:
@@ -79,7 +79,7 @@ class FaultProxy:
         self._watches: set[asyncio.Transport] = set()
         self.port = 0
         self.rule: Rule = lambda _asked: None
-        self.asked: list[Asked] = []
+        self.asked: list[ProxiedRequest] = []
         self.kubeconfig = folder / "through-proxy.kubeconfig"
 
     @contextmanager
@@ -195,7 +195,7 @@ def _hang_up(request: web.Request) -> None:
         request.transport.abort()
 
 
-def _asked(request: web.Request, body: bytes) -> Asked:
+def _asked(request: web.Request, body: bytes) -> ProxiedRequest:
     """Read verb, resource and name from a request's path, and a create's name from its body."""
     parts = request.path.strip("/").split("/")
     parts = parts[2:] if parts[0] == "api" else parts[3:]
@@ -206,4 +206,4 @@ def _asked(request: web.Request, body: bytes) -> Asked:
     verb = "watch" if request.query.get("watch") == "true" else verbs.get(request.method, request.method.lower())
     if verb == "create" and body:
         name = str(json.loads(body).get("metadata", {}).get("name", ""))
-    return Asked(verb, resource, name, subresource)
+    return ProxiedRequest(verb, resource, name, subresource)

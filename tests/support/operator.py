@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.conditions import broken_invariants
 from dispatch_operator.reconcile.reconciler import Reconciler
@@ -31,24 +31,24 @@ class FakeOperator:
 
     api: FakeApi
     now: float = NOW
-    cache: Cache = field(default_factory=Cache)
+    store: Store = field(default_factory=Store)
     announced: list[tuple[Object, Object]] = field(default_factory=list)
     checks_invariants: bool = True
 
     def watch(self) -> None:
         """Let the cache catch up with the API server."""
-        self.cache = Cache()
+        self.store = Store()
         for kind in CACHED:
             for obj in self.api.all(kind):
                 # The operator watches only the TrainJobs that carry its label.
                 if kind != "TrainJob" or obj["metadata"].get("labels", {}).get(MANAGED_BY):
-                    self.cache.put(kind, obj)
+                    self.store.put(kind, obj)
 
     async def reconcile(self, name: str = "llama-s1", *, stale: bool = False) -> Result:
         """Look once; every status that is written keeps the invariants."""
         if not stale:
             self.watch()
-        reconciler = Reconciler(self.api, self.cache, lambda *pair: self.announced.append(pair), lambda: self.now)  # type: ignore[arg-type]
+        reconciler = Reconciler(self.api, self.store, lambda *pair: self.announced.append(pair), lambda: self.now)  # type: ignore[arg-type]
         result = await reconciler.reconcile(Key(NAMESPACE, name))
         for start in self.api.all("DispatchStart") if self.checks_invariants else ():
             if start["metadata"]["name"] == name and start["status"].get("phase"):

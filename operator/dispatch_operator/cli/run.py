@@ -13,7 +13,7 @@ import click
 import kopf
 
 from dispatch_operator.controllers.frame import register, required_watches, settings
-from dispatch_operator.kube.client import Cluster, NoClusterError, connected
+from dispatch_operator.kube.client import Client, NoClusterError, connected
 from dispatch_operator.kube.health import Health, answering
 from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
 
@@ -96,23 +96,23 @@ class Options(NamedTuple):
 async def _run(options: Options) -> None:
     """Connect, wait for the Lease when there is one, and serve until a signal comes."""
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(connected(options.kubeconfig))
-        health = Health(lambda: cluster.authorized, required_watches(options.namespaces))
+        client = await stack.enter_async_context(connected(options.kubeconfig))
+        health = Health(lambda: client.authorized, required_watches(options.namespaces))
         if options.address:
             await stack.enter_async_context(answering(health, *options.address))
 
         async def serve() -> None:
             health.active = True
-            await _serve(cluster, options, health)
+            await _serve(client, options, health)
             health.active = False
 
-        await _until_signalled(lead(cluster.api, options.lease, serve) if options.lease else serve())
+        await _until_signalled(lead(client.api, options.lease, serve) if options.lease else serve())
 
 
-async def _serve(cluster: Cluster, options: Options, health: Health) -> None:
+async def _serve(client: Client, options: Options, health: Health) -> None:
     clusterwide = not options.namespaces
     await kopf.operator(
-        registry=register(cluster, health.watching, clusterwide=clusterwide),
+        registry=register(client, health.watching, clusterwide=clusterwide),
         settings=settings(),
         # kopf would make one of the user's name, which a pod's user does not have.
         identity=_identity(),  # type: ignore[arg-type]

@@ -20,9 +20,9 @@ from dispatch_operator.api.group import (
     MANAGED_BY,
 )
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.conditions import TRUE
 from dispatch_operator.reconcile.observation import Object, at, condition
@@ -75,8 +75,8 @@ def wanted_state(state: str, train_job: Object, start: Object | None) -> tuple[s
 class AdmissionChecks:
     """Marks dispatch's AdmissionChecks active, and sets their state on every Workload that lists them."""
 
-    cluster: Cluster
-    cache: Cache
+    client: Client
+    store: Store
     clock: Callable[[], float] = time.time
 
     async def reconcile(self, key: Key) -> Result:
@@ -90,7 +90,7 @@ class AdmissionChecks:
         return Result()
 
     async def _check(self, name: str) -> None:
-        check = self.cache.get(Kind.ADMISSION_CHECK, "", name)
+        check = self.store.get(Kind.ADMISSION_CHECK, "", name)
         active = condition(check, "Active")
         generation = at(check, "metadata", "generation")
         if check is None or not is_ours(check):
@@ -114,9 +114,9 @@ class AdmissionChecks:
         await self._apply(Kind.ADMISSION_CHECK, check, body)
 
     async def _workload(self, key: Key) -> None:
-        workload = self.cache.get(Kind.WORKLOAD, *key)
+        workload = self.store.get(Kind.WORKLOAD, *key)
         states = [
-            (name, state) for name, state in listed(workload) if is_ours(self.cache.get(Kind.ADMISSION_CHECK, "", name))
+            (name, state) for name, state in listed(workload) if is_ours(self.store.get(Kind.ADMISSION_CHECK, "", name))
         ]
         if workload is None or not states:
             return
@@ -141,14 +141,14 @@ class AdmissionChecks:
             # Of another kind, or of nobody: then its owner is not known yet.
             return (READY, "not a job of dispatch") if owners(workload) else (PENDING, "the owner is not known yet")
         name, uid = str(at(jobs[0], "name")), at(jobs[0], "uid")
-        train_job = self.cache.get(Kind.TRAIN_JOB, namespace, name)
+        train_job = self.store.get(Kind.TRAIN_JOB, namespace, name)
         if uid_of(train_job) != uid:
             # Only TrainJobs with dispatch's label are watched: a live read tells another's from one not seen yet.
-            train_job = await self.cluster.get(Kind.TRAIN_JOB, namespace, name, timeout=CALL_SECONDS)
+            train_job = await self.client.get(Kind.TRAIN_JOB, namespace, name, timeout=CALL_SECONDS)
         if train_job is None or uid_of(train_job) != uid:
             return PENDING, "the TrainJob is gone"
         start = str(at(train_job, "metadata", "annotations", ANNOTATION_START) or "-")
-        return wanted_state(state, train_job, self.cache.get(Kind.DISPATCH_START, namespace, start))
+        return wanted_state(state, train_job, self.store.get(Kind.DISPATCH_START, namespace, start))
 
     async def _apply(self, kind: Kind, obj: Object, body: dict[str, Any]) -> None:
         meta = at(obj, "metadata")
@@ -157,7 +157,7 @@ class AdmissionChecks:
             "kind": kind.value,
             "metadata": {"name": meta["name"], "uid": meta["uid"]},
         }
-        await self.cluster.apply_status(
+        await self.client.apply_status(
             kind,
             meta.get("namespace"),
             meta["name"],

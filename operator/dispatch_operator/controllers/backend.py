@@ -14,9 +14,9 @@ from dispatch_operator.api.models import Backend, InvalidObject, read_backend
 from dispatch_operator.checks.backend import gates_of
 from dispatch_operator.checks.required_fields import NEEDED, needed_apis
 from dispatch_operator.controllers.work_queue import LAST_BACKOFF, backoff
-from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.preflight.clean_up import sweep
 from dispatch_operator.preflight.discovery import Served
 from dispatch_operator.preflight.probe import (
@@ -66,8 +66,8 @@ class Attempt:
 class BackendController:
     """Reconciles backends. A reconcile that probes takes as long as the probe; there is one at a time of a backend."""
 
-    cluster: Cluster
-    cache: Cache
+    client: Client
+    store: Store
     record_events: Announce
     clock: Callable[[], float] = time.time
     version: str = __version__
@@ -77,8 +77,8 @@ class BackendController:
 
     def __post_init__(self) -> None:
         """Share what the API server said among all backends."""
-        self._served = Served(self.cluster, self.clock)
-        self._probe = Probe(self.cluster, self.cache, self.clock)
+        self._served = Served(self.client, self.clock)
+        self._probe = Probe(self.client, self.store, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
         """Probe one backend if its proof is missing, no longer holds, or is to be tried again.
@@ -86,7 +86,7 @@ class BackendController:
         Returns:
             When to look again, if no event does it first.
         """
-        backend = self.cache.get(Kind.DISPATCH_BACKEND, *key)
+        backend = self.store.get(Kind.DISPATCH_BACKEND, *key)
         if backend is None or is_going(backend):
             # Its probe's objects go by garbage collection, and with its deletion a copy that has no owner.
             self._attempts.pop(key, None)
@@ -123,13 +123,13 @@ class BackendController:
 
     async def _sweep(self, backend: Object, model: Backend) -> float | None:
         """Delete what no run can be busy with any more; return in how many seconds to look for the rest."""
-        made = [times.read(at(obj, "metadata", "creationTimestamp")) for obj in self.cache.left_by_probes(backend)]
+        made = [times.read(at(obj, "metadata", "creationTimestamp")) for obj in self.store.left_by_probes(backend)]
         if not made:
             return None
         left = min(time or 0.0 for time in made) + _longest_run(model) - self.clock()
         if left > 0:
             return left
-        await sweep(self.cluster, backend, timeout=duration.seconds(model.spec.timeouts.call))
+        await sweep(self.client, backend, timeout=duration.seconds(model.spec.timeouts.call))
         return SLACK_SECONDS
 
     async def _basis(self, backend: Object, model: Backend, *, age: float) -> Basis:
@@ -138,7 +138,7 @@ class BackendController:
         served = await self._served.hashes(NEEDED, timeout=call, age=age)
         kind, name = probe_runtime(backend)
         namespace = "" if kind == Kind.CLUSTER_TRAINING_RUNTIME else at(backend, "metadata", "namespace")
-        return basis(self.version, backend, self.cache.get(kind, namespace, name), served)
+        return basis(self.version, backend, self.store.get(kind, namespace, name), served)
 
     def _wait(self, key: Key, backend: Object, now_rests_on: Basis) -> float:
         """Return for how many seconds a probe that is due waits, because the last one failed on the same ground."""
@@ -194,10 +194,10 @@ class BackendController:
         Raises:
             ChangedError: It is gone or going.
         """
-        backend = await self.cluster.get(Kind.DISPATCH_BACKEND, *key, timeout=DEFAULT_CALL_BOUND)
+        backend = await self.client.get(Kind.DISPATCH_BACKEND, *key, timeout=DEFAULT_CALL_BOUND)
         if backend is None or is_going(backend):
             raise ChangedError
-        self.cache.put(Kind.DISPATCH_BACKEND, backend)
+        self.store.put(Kind.DISPATCH_BACKEND, backend)
         return backend
 
     async def _conclude(self, key: Key, probed: Object, status: Callable[[Object], Status]) -> None:
@@ -221,7 +221,7 @@ class BackendController:
             return backend
         meta = at(backend, "metadata")
         try:
-            written = await self.cluster.patch(
+            written = await self.client.patch(
                 Kind.DISPATCH_BACKEND,
                 meta["namespace"],
                 meta["name"],
@@ -233,7 +233,7 @@ class BackendController:
             if error.conflict or error.not_found:
                 raise ChangedError from error
             raise
-        self.cache.put(Kind.DISPATCH_BACKEND, written)
+        self.store.put(Kind.DISPATCH_BACKEND, written)
         self.record_events(backend, written)
         return written
 

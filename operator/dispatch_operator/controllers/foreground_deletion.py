@@ -21,9 +21,9 @@ from dispatch_operator.api.group import (
     TRAINER_STEP,
 )
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.observation import Object, at
 from dispatch_operator.reconcile.ownership import bears_our_name, is_going, owner_reference
@@ -91,20 +91,20 @@ def _job(name: str, trainer: Mapping[str, Any]) -> dict[str, Any]:
 class ForegroundDeletion:
     """Reconciles TrainJobs that are on their way out."""
 
-    cluster: Cluster
-    cache: Cache
+    client: Client
+    store: Store
 
     async def reconcile(self, key: Key) -> Result:
         """Give a TrainJob that can't leave the runtime that it needs to."""
-        if not needs_its_copy(self.cache.get(Kind.TRAIN_JOB, *key)):
+        if not needs_its_copy(self.store.get(Kind.TRAIN_JOB, *key)):
             return Result()
         try:
-            copy = await self.cluster.get(Kind.TRAINING_RUNTIME, *key, timeout=CALL_SECONDS)
-            train_job = await self.cluster.get(Kind.TRAIN_JOB, *key, timeout=CALL_SECONDS)
+            copy = await self.client.get(Kind.TRAINING_RUNTIME, *key, timeout=CALL_SECONDS)
+            train_job = await self.client.get(Kind.TRAIN_JOB, *key, timeout=CALL_SECONDS)
             if copy is not None or train_job is None or not needs_its_copy(train_job):
                 # The watch tells when the copy goes.
                 return Result()
-            await self.cluster.create(Kind.TRAINING_RUNTIME, key.namespace, stand_in(train_job), timeout=CALL_SECONDS)
+            await self.client.create(Kind.TRAINING_RUNTIME, key.namespace, stand_in(train_job), timeout=CALL_SECONDS)
         except ApiError as error:
             logger.warning("%s/%s is being deleted and lacks its runtime: %s", *key, error)
             return Result(requeue=not error.already_exists, retry_after=error.retry_after)

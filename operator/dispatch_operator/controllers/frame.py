@@ -29,8 +29,8 @@ from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.missed_deletions import MissedDeletions, Relists
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.controllers.work_queue import WorkQueue
-from dispatch_operator.kube.client import Cluster
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.client import Client
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.reconcile.events import events
 from dispatch_operator.reconcile.observation import Object
 from dispatch_operator.reconcile.reconciler import Reconciler
@@ -93,37 +93,37 @@ def required_watches(namespaces: Iterable[str]) -> Iterator[str]:
                 yield f"/apis/{watched.group}/{watched.version}{scope}/{watched.plural}"
 
 
-def register(cluster: Cluster, watching: Callable[[str], None], *, clusterwide: bool) -> kopf.OperatorRegistry:
+def register(client: Client, watching: Callable[[str], None], *, clusterwide: bool) -> kopf.OperatorRegistry:
     """Return kopf's registry of all handlers of one operator, around one cache and its work queues.
 
     Args:
-        cluster: Where to.
+        client: Where to.
         watching: Called with the path of a watch when it begins, which is when kopf has its list whole.
         clusterwide: Whether every namespace is served.
     """
     registry = kopf.OperatorRegistry()
-    cache = Cache()
-    starts = WorkQueue(Reconciler(cluster, cache, _announce).reconcile, max_concurrent=MAX_CONCURRENT)
+    store = Store()
+    starts = WorkQueue(Reconciler(client, store, _announce).reconcile, max_concurrent=MAX_CONCURRENT)
     leftovers = WorkQueue(
-        Leftovers(ForegroundDeletion(cluster, cache), OrphanedCopies(cluster, cache)).reconcile,
+        Leftovers(ForegroundDeletion(client, store), OrphanedCopies(client, store)).reconcile,
         max_concurrent=MAX_CONCURRENT,
     )
-    checks = WorkQueue(AdmissionChecks(cluster, cache).reconcile, max_concurrent=MAX_CONCURRENT)
-    backends = WorkQueue(BackendController(cluster, cache, _announce).reconcile, max_concurrent=PROBES)
-    routes = [Route(starts, cache.concerned), Route(backends, cache.probed), Route(leftovers, cache.targets)]
+    checks = WorkQueue(AdmissionChecks(client, store).reconcile, max_concurrent=MAX_CONCURRENT)
+    backends = WorkQueue(BackendController(client, store, _announce).reconcile, max_concurrent=PROBES)
+    routes = [Route(starts, store.concerned), Route(backends, store.probed), Route(leftovers, store.targets)]
     if clusterwide:
         # AdmissionChecks are the cluster's: a namespaced operator only reads them.
-        routes.append(Route(checks, cache.checked))
+        routes.append(Route(checks, store.checked))
     selectors = {watched.kind: watched.label_selector for watched in WATCHED}
     contexts: list[Context] = []
-    gone = _as_kopf_does(contexts, _gone(cache, routes))
-    missed = WorkQueue(MissedDeletions(cluster, cache, selectors, gone).reconcile, max_concurrent=MAX_CONCURRENT)
-    kopf.on.login(registry=registry)(_login(cluster, _answered(watching, missed)))
+    gone = _as_kopf_does(contexts, _gone(store, routes))
+    missed = WorkQueue(MissedDeletions(client, store, selectors, gone).reconcile, max_concurrent=MAX_CONCURRENT)
+    kopf.on.login(registry=registry)(_login(client, _answered(watching, missed)))
     for watched in WATCHED if clusterwide else NAMESPACED:
         where = (watched.group, watched.version, watched.plural)
         # kopf fills every index before it calls the first event handler: no reconcile begins with a half-filled cache.
-        kopf.index(*where, id=f"cache {watched.plural}", registry=registry)(_put(cache, watched.kind, contexts))
-        kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(_wake(cache, routes, watched.kind))
+        kopf.index(*where, id=f"cache {watched.plural}", registry=registry)(_put(store, watched.kind, contexts))
+        kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(_wake(store, routes, watched.kind))
 
     @kopf.on.cleanup(registry=registry)
     async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
@@ -163,14 +163,14 @@ def _answered(watching: Callable[[str], None], missed: WorkQueue[Key]) -> Callab
     return answered
 
 
-def _login(cluster: Cluster, answered: Callable[[str, bool], None]) -> Callable[..., Any]:
+def _login(client: Client, answered: Callable[[str, bool], None]) -> Callable[..., Any]:
     logins = itertools.count()
 
     async def login(**_: Any) -> kopf.AiohttpSession:  # noqa: ANN401 - kopf's arguments.
         if next(logins):
             # The API server did not accept the credentials; they are read anew, but not as fast as it refuses them.
             await asyncio.sleep(LOGIN_PAUSE)
-        return kopf.AiohttpSession(server=cluster.server, aiohttp_session=cluster.session(answered))
+        return kopf.AiohttpSession(server=client.server, aiohttp_session=client.session(answered))
 
     return login
 
@@ -180,18 +180,18 @@ def _as_kopf_does(contexts: list[Context], gone: Callable[[str, Object], None]) 
     return lambda kind, obj: contexts[0].copy().run(gone, kind, obj)
 
 
-def _put(cache: Cache, kind: str, contexts: list[Context]) -> Callable[..., Any]:
+def _put(store: Store, kind: str, contexts: list[Context]) -> Callable[..., Any]:
     # Asynchronous, because kopf runs plain functions in threads, and the cache is the event loop's alone.
     async def put(body: kopf.Body, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
         if not contexts:
             contexts.append(copy_context())
-        cache.put(kind, dict(body))
+        store.put(kind, dict(body))
 
     return put
 
 
-def _wake(cache: Cache, routes: Iterable[Route], kind: str) -> Callable[..., Any]:
-    gone = _gone(cache, routes)
+def _wake(store: Store, routes: Iterable[Route], kind: str) -> Callable[..., Any]:
+    gone = _gone(store, routes)
 
     async def wake(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
         if event["type"] == "DELETED":
@@ -202,10 +202,10 @@ def _wake(cache: Cache, routes: Iterable[Route], kind: str) -> Callable[..., Any
     return wake
 
 
-def _gone(cache: Cache, routes: Iterable[Route]) -> Callable[[str, Object], None]:
+def _gone(store: Store, routes: Iterable[Route]) -> Callable[[str, Object], None]:
     def gone(kind: str, obj: Object) -> None:
         concerned = _concerned(routes, kind, obj)
-        cache.drop(kind, obj)
+        store.drop(kind, obj)
         _ask(concerned)
 
     return gone

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.observation import Object
 from dispatch_operator.reconcile.ownership import uid_of
@@ -41,18 +41,18 @@ class Relists:
 class MissedDeletions:
     """Looks for what was deleted while a resource was not watched."""
 
-    cluster: Cluster
-    cache: Cache
+    client: Client
+    store: Store
     label_selectors: dict[str, str]
     gone: Callable[[str, Object], None]
     """Called with the kind and the last known state of each such object."""
 
     async def reconcile(self, key: Key) -> Result:
         """Compare what is cached of a kind with what is there; the key is a namespace, empty for all, and the kind."""
-        held = self.cache.of_kind(key.name, key.namespace or None)
+        held = self.store.of_kind(key.name, key.namespace or None)
         try:
             # Only what was cached before this list can be missing from it because it was deleted.
-            there = await self.cluster.select(
+            there = await self.client.select(
                 key.name,
                 key.namespace or None,
                 timeout=CALL_SECONDS,

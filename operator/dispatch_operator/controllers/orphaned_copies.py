@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from dispatch_operator.api.enums import Phase
 from dispatch_operator.api.group import ANNOTATION_START, LABEL_MANAGED_BY, LABEL_PROBE, MANAGED_BY
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.observation import Object, at
 from dispatch_operator.reconcile.ownership import (
@@ -54,21 +54,21 @@ def is_left(copy: object, start: Object | None) -> bool:
 class OrphanedCopies:
     """Reconciles ownerless copies."""
 
-    cluster: Cluster
-    cache: Cache
+    client: Client
+    store: Store
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the copy of this name if nobody needs it any more; every verdict is a live read's."""
-        cached = self.cache.get(Kind.TRAINING_RUNTIME, *key)
-        if not is_ownerless(cached) or not is_left(cached, self.cache.get(*_made_for(key.namespace, cached))):
+        cached = self.store.get(Kind.TRAINING_RUNTIME, *key)
+        if not is_ownerless(cached) or not is_left(cached, self.store.get(*_made_for(key.namespace, cached))):
             # In use, as far as the watches know; its owner or the end of its DispatchStart will be an event.
             return Result()
         try:
-            copy = await self.cluster.get(Kind.TRAINING_RUNTIME, *key, timeout=CALL_SECONDS)
+            copy = await self.client.get(Kind.TRAINING_RUNTIME, *key, timeout=CALL_SECONDS)
             if copy is None or not is_ownerless(copy):
                 return Result()
-            if is_left(copy, await self.cluster.get(*_made_for(key.namespace, copy), timeout=CALL_SECONDS)):
-                await self.cluster.delete(
+            if is_left(copy, await self.client.get(*_made_for(key.namespace, copy), timeout=CALL_SECONDS)):
+                await self.client.delete(
                     Kind.TRAINING_RUNTIME,
                     *key,
                     timeout=CALL_SECONDS,

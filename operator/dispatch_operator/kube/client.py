@@ -62,7 +62,7 @@ RESOURCES: Mapping[str, Resource] = {
 }
 
 
-class Cluster:
+class Client:
     """Requests to one API server; each is bounded in time, and fails only with ApiError."""
 
     def __init__(self, api: client.ApiClient) -> None:
@@ -319,7 +319,7 @@ def in_cluster(kubeconfig: str | None) -> bool:
 
 
 @asynccontextmanager
-async def connected(kubeconfig: str | None) -> AsyncIterator[Cluster]:
+async def connected(kubeconfig: str | None) -> AsyncIterator[Client]:
     """Connect with a kubeconfig file, or as the pod's service account when there is none.
 
     Args:
@@ -343,4 +343,4 @@ async def connected(kubeconfig: str | None) -> AsyncIterator[Cluster]:
         raise NoClusterError(f"{kubeconfig or 'the kubeconfig'} can't be used: {error}") from error
     async with client.ApiClient(configuration) as api:
         api.user_agent = USER_AGENT
-        yield Cluster(api)
+        yield Client(api)

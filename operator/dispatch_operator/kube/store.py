@@ -24,7 +24,7 @@ class Key(NamedTuple):
     name: str
 
 
-class Cache:
+class Store:
     """Objects by kind, namespace and name, and which DispatchStarts each of them concerns."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dispatch_operator.checks.required_fields import lacking
-from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.client import Client
 
 MOST_FOUND = 64
 """Hashes whose documents are remembered; a cluster has a handful."""
@@ -15,7 +15,7 @@ MOST_FOUND = 64
 class Served:
     """The hashes of served APIs, and what each lacks; the documents, a megabyte each, are not kept."""
 
-    cluster: Cluster
+    client: Client
     clock: Callable[[], float] = time.monotonic
     _index: Mapping[str, str] = field(default_factory=dict)
     _asked: float | None = None
@@ -34,7 +34,7 @@ class Served:
         """
         now = self.clock()
         if self._asked is None or now - self._asked >= age:
-            self._index, self._asked = await self.cluster.served(timeout=timeout), now
+            self._index, self._asked = await self.client.served(timeout=timeout), now
         return {api: self._index.get(api) for api in apis}
 
     async def lacking(self, hashes: Mapping[str, str | None], *, timeout: float) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Served:
         if served_hash is None:
             return tuple(lacking(api, None))
         if (api, served_hash) not in self._lacking:
-            document = await self.cluster.schemas(api, served_hash, timeout=timeout)
+            document = await self.client.schemas(api, served_hash, timeout=timeout)
             if len(self._lacking) >= MOST_FOUND:
                 self._lacking.clear()
             self._lacking[api, served_hash] = tuple(lacking(api, document))

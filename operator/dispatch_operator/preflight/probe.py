@@ -9,9 +9,9 @@ from dispatch_operator.api import duration
 from dispatch_operator.api.enums import BackendGate, Condition
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend, read_backend
-from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Cache
+from dispatch_operator.kube.store import Store
 from dispatch_operator.preflight.clean_up import sweep
 from dispatch_operator.preflight.probe_start import begin, gate_of, is_verdict, next_step, with_condition
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
@@ -61,8 +61,8 @@ class ProbeResult:
 class Probe:
     """Runs probes; each of its runs knows nothing of the one before."""
 
-    cluster: Cluster
-    cache: Cache
+    client: Client
+    store: Store
     clock: Callable[[], float] = time.time
 
     async def run(self, backend: Object) -> ProbeResult:
@@ -78,11 +78,11 @@ class Probe:
         model, job = read_backend(backend), ulid(self.clock(), secrets.randbits(RANDOM_BITS))
         call = duration.seconds(model.spec.timeouts.call)
         try:
-            await sweep(self.cluster, backend, timeout=call)
+            await sweep(self.client, backend, timeout=call)
             try:
                 return await self._run(begin(backend, job), model)
             finally:
-                await sweep(self.cluster, backend, timeout=call, job=job)
+                await sweep(self.client, backend, timeout=call, job=job)
         except ApiError as error:
             raise UndecidedError(str(error)) from error
 
@@ -112,7 +112,7 @@ class Probe:
                 case Action() as action:
                     begun = self.clock()
                     observed = learn(
-                        observed, action, await answer_to(self.cluster, self.cache, observed, action), begun
+                        observed, action, await answer_to(self.client, self.store, observed, action), begun
                     )
                 case Waiting(step=Condition.WORKLOAD_GATED, requeue_after=float(left)):
                     observed = await self._await_workload(observed, left)
@@ -127,8 +127,8 @@ class Probe:
         if not condition(observed.start, Condition.WORKLOAD_GATED):
             observed = replace(observed, start=with_condition(observed.start, Condition.WORKLOAD_GATED, self.clock()))
         # The event loop's clock may be a little ahead of the one that the step reads.
-        await self._until(observed, lambda: _promised(self.cache.workload(*owner)) != before, seconds + CLOCK_GRAIN)
-        return replace(observed, workload=Observation(self.cache.workload(*owner)))
+        await self._until(observed, lambda: _promised(self.store.workload(*owner)) != before, seconds + CLOCK_GRAIN)
+        return replace(observed, workload=Observation(self.store.workload(*owner)))
 
     async def _see_that_it_was_not_disturbed(self, observed: Observed, refusal: Refusal) -> None:
         """What somebody deletes in the middle, perhaps another operator's sweep, says nothing of the backend."""
@@ -157,18 +157,18 @@ class Probe:
         probed, meta = _identity(observed.backend.obj), at(observed.start, "metadata")
 
         def is_other() -> bool:
-            return _identity(self.cache.get(Kind.DISPATCH_BACKEND, meta["namespace"], meta["name"])) != probed
+            return _identity(self.store.get(Kind.DISPATCH_BACKEND, meta["namespace"], meta["name"])) != probed
 
-        await self.cache.until(lambda: is_other() or condition(), seconds)
+        await self.store.until(lambda: is_other() or condition(), seconds)
         if is_other():
             raise ChangedError
 
     def _may_run(self, observed: Observed) -> bool:
         """Tell whether a watch says that the gate has let something through: then the live reads come at once."""
         meta = at(observed.train_job.obj, "metadata")
-        job = self.cache.get(Kind.TRAIN_JOB, meta["namespace"], meta["name"])
+        job = self.store.get(Kind.TRAIN_JOB, meta["namespace"], meta["name"])
         return (job is not None and not _is_suspended(job)) or _has_quota(
-            self.cache.workload(meta["namespace"], meta["uid"])
+            self.store.workload(meta["namespace"], meta["uid"])
         )
 
     async def _came_through(self, observed: Observed, model: Backend) -> str | None:
@@ -176,7 +176,7 @@ class Probe:
         name = at(job, "metadata", "name")
         if not _is_suspended(job):
             return f"TrainJob {name} was resumed behind its closed gate"
-        pods = await carry_out(self.cluster, observed, ReadPods())
+        pods = await carry_out(self.client, observed, ReadPods())
         if isinstance(pods, tuple) and pods:
             return f"pod {at(pods[0], 'metadata', 'name')} exists behind the closed gate"
         if model.spec.kueue is None:
@@ -191,7 +191,7 @@ class Probe:
         call, bound = duration.seconds(model.spec.timeouts.call), model.spec.timeouts.call
         job, copy = at(observed.train_job.obj, "metadata"), at(observed.copy.obj, "metadata")
         try:
-            await self.cluster.delete(Kind.TRAIN_JOB, job["namespace"], job["name"], timeout=call, uid=job["uid"])
+            await self.client.delete(Kind.TRAIN_JOB, job["namespace"], job["name"], timeout=call, uid=job["uid"])
         except ApiError as error:
             if error.not_found or error.conflict:
                 raise DisturbedError("its TrainJob was deleted in the middle") from error
@@ -199,17 +199,17 @@ class Probe:
         deadline = self.clock() + call
         while True:
             left = max(deadline - self.clock(), 0.0)
-            await self.cache.gone(Kind.TRAINING_RUNTIME, copy["namespace"], copy["name"], copy["uid"], left)
+            await self.store.gone(Kind.TRAINING_RUNTIME, copy["namespace"], copy["name"], copy["uid"], left)
             if uid_of(await self._read(observed, ReadCopy())) != copy["uid"]:
                 return None
             if self.clock() >= deadline:
                 what = f"TrainingRuntime {copy['name']} was still there {bound} after its TrainJob was deleted"
                 return f"{what}; is the garbage collector (kube-controller-manager) running, and not too busy?"
             # The watch is ahead of the read, or has not seen the copy at all.
-            await self.cache.until(lambda: False, min(LOOK_AGAIN, left))
+            await self.store.until(lambda: False, min(LOOK_AGAIN, left))
 
     async def _read(self, observed: Observed, action: Action) -> Object | None:
-        answer = await carry_out(self.cluster, observed, action)
+        answer = await carry_out(self.client, observed, action)
         return answer if not isinstance(answer, tuple) else None
 
 

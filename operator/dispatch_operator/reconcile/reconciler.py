@@ -9,9 +9,9 @@ from typing import Any
 
 from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_JOB, LABEL_JOB_UID, LABEL_SUBMISSION
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.kube.client import Cluster
+from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.reconcile.actions import (
     Action,
     AdoptCopy,
@@ -63,8 +63,8 @@ Announce = Callable[[Object, Object], None]
 class Reconciler:
     """Reconciles one DispatchStart at a time; all state is in the cluster and, as hints, in the cache."""
 
-    cluster: Cluster
-    cache: Cache
+    client: Client
+    store: Store
     record_events: Announce
     clock: Callable[[], float] = time.time
 
@@ -74,7 +74,7 @@ class Reconciler:
         Returns:
             When to look again, if no event does it first.
         """
-        observed = self.cache.observe(key)
+        observed = self.store.observe(key)
         if observed is None:
             return Result()
         contested = 0
@@ -111,39 +111,39 @@ class Reconciler:
 
     async def _begin_again(self, key: Key, observed: Observed) -> Observed | Result:
         try:
-            start = await self.cluster.get(Kind.DISPATCH_START, *key, timeout=call_bound(observed))
+            start = await self.client.get(Kind.DISPATCH_START, *key, timeout=call_bound(observed))
         except ApiError as error:
             logger.warning("%s/%s: %s", *key, error)
             return Result(requeue=True, retry_after=error.retry_after)
         if start is None:
-            self.cache.drop(Kind.DISPATCH_START, observed.start)
+            self.store.drop(Kind.DISPATCH_START, observed.start)
             return Result()
-        self.cache.put(Kind.DISPATCH_START, start)
-        return self.cache.observe(key) or Result()
+        self.store.put(Kind.DISPATCH_START, start)
+        return self.store.observe(key) or Result()
 
     def _recorded(self, kind: Kind, before: Object, answer: Answer | ApiError) -> None:
         if isinstance(answer, Mapping):
-            self.cache.put_written(kind, answer)
+            self.store.put_written(kind, answer)
             self.record_events(before, answer)
 
     async def _carry_out(self, observed: Observed, action: Action) -> Answer | ApiError:
-        return await answer_to(self.cluster, self.cache, observed, action)
+        return await answer_to(self.client, self.store, observed, action)
 
 
-async def answer_to(cluster: Cluster, cache: Cache, observed: Observed, action: Action) -> Answer | ApiError:
+async def answer_to(client: Client, store: Store, observed: Observed, action: Action) -> Answer | ApiError:
     """Carry out an act, and return what it brought or how it failed."""
     try:
         if isinstance(action, AwaitWorkload):
-            return await cache.workload_of(
+            return await store.workload_of(
                 at(observed.start, "metadata", "namespace"), uid_of(observed.train_job.obj), action.seconds
             )
-        return await carry_out(cluster, observed, action)
+        return await carry_out(client, observed, action)
     except ApiError as error:
         logger.debug("%s", error)
         return error
 
 
-async def carry_out(cluster: Cluster, observed: Observed, action: Action) -> Answer:
+async def carry_out(client: Client, observed: Observed, action: Action) -> Answer:
     """Make the request that an act stands for.
 
     Raises:
@@ -154,75 +154,75 @@ async def carry_out(cluster: Cluster, observed: Observed, action: Action) -> Ans
     bound = call_bound(observed)
     match action:
         case ReadBackend(name=backend):
-            return await cluster.get(Kind.DISPATCH_BACKEND, namespace, backend, timeout=bound)
+            return await client.get(Kind.DISPATCH_BACKEND, namespace, backend, timeout=bound)
         case ReadRuntime(kind=kind, name=runtime):
-            return await cluster.get(kind, namespace, runtime, timeout=bound)
+            return await client.get(kind, namespace, runtime, timeout=bound)
         case ReadOther(kind=kind, name=other):
-            return await cluster.get(kind, namespace, other, timeout=bound)
+            return await client.get(kind, namespace, other, timeout=bound)
         case ReadCopy():
-            return await cluster.get(Kind.TRAINING_RUNTIME, namespace, name, timeout=bound)
+            return await client.get(Kind.TRAINING_RUNTIME, namespace, name, timeout=bound)
         case ReadTrainJob():
-            return await cluster.get(Kind.TRAIN_JOB, namespace, name, timeout=bound)
+            return await client.get(Kind.TRAIN_JOB, namespace, name, timeout=bound)
         case ReadPods():
             request = at(observed.start, "spec", "request")
             selector = f"{LABEL_JOB}={request['job']},{LABEL_SUBMISSION}={request['submission']}"
-            return await cluster.select("Pod", namespace, timeout=bound, label_selector=selector)
+            return await client.select("Pod", namespace, timeout=bound, label_selector=selector)
         case ReadWarnings():
             uid = at(observed.train_job.obj, "metadata", "uid")
-            return await cluster.select(
+            return await client.select(
                 "Event", namespace, timeout=bound, field_selector=f"involvedObject.uid={uid},type=Warning"
             )
         case ReadWorkload(name=workload):
-            return await cluster.get(Kind.WORKLOAD, namespace, workload, timeout=bound)
+            return await client.get(Kind.WORKLOAD, namespace, workload, timeout=bound)
         case FindWorkload(owner_uid=uid):
-            found = await cluster.select(
+            found = await client.select(
                 Kind.WORKLOAD, namespace, timeout=bound, label_selector=f"{LABEL_JOB_UID}={uid}"
             )
             return next((one for one in found if any(at(owner, "uid") == uid for owner in owners(one))), None)
         case ReadLocalQueue(name=queue):
-            return await cluster.get(Kind.LOCAL_QUEUE, namespace, queue, timeout=bound)
+            return await client.get(Kind.LOCAL_QUEUE, namespace, queue, timeout=bound)
         case ReadClusterQueue(name=queue):
-            return await cluster.get(Kind.CLUSTER_QUEUE, namespace, queue, timeout=bound)
+            return await client.get(Kind.CLUSTER_QUEUE, namespace, queue, timeout=bound)
         case ReadCheck(name=check):
-            return await cluster.get(Kind.ADMISSION_CHECK, namespace, check, timeout=bound)
+            return await client.get(Kind.ADMISSION_CHECK, namespace, check, timeout=bound)
         case CreateCopy(body=body):
-            return await cluster.create(Kind.TRAINING_RUNTIME, namespace, body, timeout=bound)
+            return await client.create(Kind.TRAINING_RUNTIME, namespace, body, timeout=bound)
         case CreateTrainJob(body=body, pause=pause):
             await asyncio.sleep(pause)
-            return await cluster.create(Kind.TRAIN_JOB, namespace, body, timeout=bound)
+            return await client.create(Kind.TRAIN_JOB, namespace, body, timeout=bound)
         case AdoptCopy(annotations=annotations, labels=labels, uid=uid, resource_version=version):
             marks = {"annotations": dict(annotations), "labels": dict(labels)}
             patch: dict[str, Any] = {"metadata": {"uid": uid, "resourceVersion": version, **marks}}
-            return await cluster.patch(Kind.TRAINING_RUNTIME, namespace, name, patch, timeout=bound)
+            return await client.patch(Kind.TRAINING_RUNTIME, namespace, name, patch, timeout=bound)
         case OwnCopy(owner=owner, uid=uid, resource_version=version):
             patch = {"metadata": {"uid": uid, "resourceVersion": version, "ownerReferences": [owner]}}
-            return await cluster.patch(Kind.TRAINING_RUNTIME, namespace, name, patch, timeout=bound)
+            return await client.patch(Kind.TRAINING_RUNTIME, namespace, name, patch, timeout=bound)
         case SetSuspend(suspend=suspend, uid=uid):
             patch = {"metadata": {"uid": uid}, "spec": {"suspend": suspend}}
-            return await cluster.patch(Kind.TRAIN_JOB, namespace, name, patch, timeout=bound)
+            return await client.patch(Kind.TRAIN_JOB, namespace, name, patch, timeout=bound)
         case SetGates(names=names, uid=uid, resource_version=version):
             gates = {ANNOTATION_GATED_BY: ",".join(names) or None}
             patch = {"metadata": {"uid": uid, "resourceVersion": version, "annotations": gates}}
-            return await cluster.patch(Kind.TRAIN_JOB, namespace, name, patch, timeout=bound)
+            return await client.patch(Kind.TRAIN_JOB, namespace, name, patch, timeout=bound)
         case SetActive(active=active, name=workload, uid=uid):
             patch = {"metadata": {"uid": uid}, "spec": {"active": active}}
-            return await cluster.patch(Kind.WORKLOAD, namespace, workload, patch, timeout=bound)
+            return await client.patch(Kind.WORKLOAD, namespace, workload, patch, timeout=bound)
         case DeleteCopy(uid=uid, resource_version=version):
-            await cluster.delete(
+            await client.delete(
                 Kind.TRAINING_RUNTIME, namespace, name, timeout=bound, uid=uid, resource_version=version
             )
             return None
         case DeleteTrainJob(uid=uid):
-            await cluster.delete(Kind.TRAIN_JOB, namespace, name, timeout=bound, uid=uid)
+            await client.delete(Kind.TRAIN_JOB, namespace, name, timeout=bound, uid=uid)
             return None
         case MarkUnproven(status=status, name=backend, uid=uid, resource_version=version):
             patch = {"metadata": {"uid": uid, "resourceVersion": version}, "status": {"proof": None, **status}}
-            return await cluster.patch(
+            return await client.patch(
                 Kind.DISPATCH_BACKEND, namespace, backend, patch, timeout=bound, subresource="status"
             )
         case PatchStatus(status=status):
             patch = status_patch(observed.start, status)
-            return await cluster.patch(
+            return await client.patch(
                 Kind.DISPATCH_START, namespace, meta["name"], patch, timeout=bound, subresource="status"
             )
     raise TypeError(f"unknown act {action!r}")

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.conftest import Team
 from support.builders import make_start
-from support.fault_proxy import Asked, Fault, FaultProxy
+from support.fault_proxy import FaultProxy, ProxiedRequest, ProxyFault
 from support.service import serving
 from support.waiting import throughout, until
 
@@ -51,7 +51,7 @@ def test_a_namespace_that_can_not_go_yet_is_not_hammered(team: Team, account: Pa
 
 def test_events_that_are_refused_change_nothing_else(team: Team, account: Path, tmp_path: Path) -> None:
     with FaultProxy(account, tmp_path).running() as proxy:
-        forbidden = Fault("403", 403, "Forbidden", 'User "u" cannot create resource "events" in API group ""')
+        forbidden = ProxyFault("403", 403, "Forbidden", 'User "u" cannot create resource "events" in API group ""')
         proxy.rule = lambda asked: forbidden if str(asked) == "create events" else None
         with serving(proxy.kubeconfig, "--namespace", team.namespace):
             team.apply(make_start(gate="Open"))
@@ -71,11 +71,11 @@ def test_no_proxy_is_honoured_for_the_clusters_own_address(team: Team, account: 
 def test_a_watch_that_falls_silent_is_renewed(team: Team, account: Path, tmp_path: Path) -> None:
     silenced: list[str] = []
 
-    def rule(asked: Asked) -> Fault | None:
+    def rule(asked: ProxiedRequest) -> ProxyFault | None:
         if asked.verb != "watch" or asked.resource != "dispatchstarts" or silenced:
             return None
         silenced.append(str(asked))
-        return Fault("silent", silent=True)
+        return ProxyFault("silent", silent=True)
 
     with FaultProxy(account, tmp_path).running() as proxy:
         proxy.rule = rule

@@ -16,38 +16,38 @@ from cluster.kueue.conftest import QueuedTeam
 from controlplane import Cluster
 from dispatch_operator.render import target_name
 from support.builders import JOB, NAME, make_backend, make_start
-from support.fault_proxy import Asked, Fault, FaultProxy
+from support.fault_proxy import FaultProxy, ProxiedRequest, ProxyFault
 from support.operator import conditions
 from support.service import Service, serving
-from support.tally import Tally
+from support.summary import Summary
 from support.waiting import until
 
 Object = dict[str, Any]
 
 FAULTS = (
-    Fault("400", 400, "BadRequest", "no"),
-    Fault("401", 401, "Unauthorized", "Unauthorized"),
-    Fault("403 of the authorizer", 403, "Forbidden", 'User "u" cannot create resource "x" in API group "g"'),
-    Fault("403 of a quota", 403, "Forbidden", "exceeded quota: q"),
-    Fault("404", 404, "NotFound", "not found"),
-    Fault("409 conflict", 409, "Conflict", "the object has been modified"),
-    Fault("409 exists, carried out", 409, "AlreadyExists", "already exists", carried_out=True),
-    Fault("403 of a quota, carried out", 403, "Forbidden", "exceeded quota: q", carried_out=True),
-    Fault("410", 410, "Expired", "too old"),
-    Fault("413", 413, "RequestEntityTooLarge", "too large"),
-    Fault("422", 422, "Invalid", "invalid"),
-    Fault("429", 429, "TooManyRequests", "slow down", {"Retry-After": "1"}),
-    Fault("500 of a webhook", 500, "InternalError", 'failed calling webhook "w": connection refused'),
-    Fault("500 of etcd", 500, "InternalError", "etcdserver: request timed out"),
-    Fault("500 of etcd, carried out", 500, "InternalError", "etcdserver: request timed out", carried_out=True),
-    Fault("502", 502, "", "bad gateway"),
-    Fault("503", 503, "ServiceUnavailable", "unavailable"),
-    Fault("504, carried out", 504, "Timeout", "timed out", carried_out=True),
-    Fault("closed before"),
-    Fault("closed after", carried_out=True),
-    Fault("cut", carried_out=True, cut=True),
-    Fault("silent", silent=True),
-    Fault("silent after", carried_out=True, silent=True),
+    ProxyFault("400", 400, "BadRequest", "no"),
+    ProxyFault("401", 401, "Unauthorized", "Unauthorized"),
+    ProxyFault("403 of the authorizer", 403, "Forbidden", 'User "u" cannot create resource "x" in API group "g"'),
+    ProxyFault("403 of a quota", 403, "Forbidden", "exceeded quota: q"),
+    ProxyFault("404", 404, "NotFound", "not found"),
+    ProxyFault("409 conflict", 409, "Conflict", "the object has been modified"),
+    ProxyFault("409 exists, carried out", 409, "AlreadyExists", "already exists", carried_out=True),
+    ProxyFault("403 of a quota, carried out", 403, "Forbidden", "exceeded quota: q", carried_out=True),
+    ProxyFault("410", 410, "Expired", "too old"),
+    ProxyFault("413", 413, "RequestEntityTooLarge", "too large"),
+    ProxyFault("422", 422, "Invalid", "invalid"),
+    ProxyFault("429", 429, "TooManyRequests", "slow down", {"Retry-After": "1"}),
+    ProxyFault("500 of a webhook", 500, "InternalError", 'failed calling webhook "w": connection refused'),
+    ProxyFault("500 of etcd", 500, "InternalError", "etcdserver: request timed out"),
+    ProxyFault("500 of etcd, carried out", 500, "InternalError", "etcdserver: request timed out", carried_out=True),
+    ProxyFault("502", 502, "", "bad gateway"),
+    ProxyFault("503", 503, "ServiceUnavailable", "unavailable"),
+    ProxyFault("504, carried out", 504, "Timeout", "timed out", carried_out=True),
+    ProxyFault("closed before"),
+    ProxyFault("closed after", carried_out=True),
+    ProxyFault("cut", carried_out=True, cut=True),
+    ProxyFault("silent", silent=True),
+    ProxyFault("silent after", carried_out=True, silent=True),
 )
 REQUESTS = (
     "create trainingruntimes",
@@ -67,7 +67,7 @@ class Case(NamedTuple):
 
     number: int
     request: str
-    fault: Fault
+    fault: ProxyFault
 
     @property
     def start(self) -> Object:
@@ -95,7 +95,7 @@ class Script:
         self._waiting = {(case.request, _name(case)): case.fault for case in cases}
         self._lock = threading.Lock()
 
-    def __call__(self, asked: Asked) -> Fault | None:
+    def __call__(self, asked: ProxiedRequest) -> ProxyFault | None:
         # Kueue puts the name of a TrainJob into that of its Workload.
         of_a_job = re.search(r"dj-[0-9a-z]+-s\d+", asked.name)
         with self._lock:
@@ -116,22 +116,26 @@ def proxy(account: Path, tmp_path: Path) -> Iterator[FaultProxy]:
         yield proxy
 
 
-def test_every_fault_on_every_request_ends_as_the_contract_says(team: Team, proxy: FaultProxy, tally: Tally) -> None:
+def test_every_fault_on_every_request_ends_as_the_contract_says(
+    team: Team, proxy: FaultProxy, summary: Summary
+) -> None:
     team.apply(make_backend(timeouts={"call": "3s", "hold": "100ms"}))
-    meets_every_fault(team, proxy, cases(REQUESTS), ("--namespace", team.namespace), tally)
+    meets_every_fault(team, proxy, cases(REQUESTS), ("--namespace", team.namespace), summary)
 
 
 def test_every_fault_on_every_request_in_kueue_mode(
-    kueue_cluster: Cluster, kueue_account: Path, tmp_path: Path, tally: Tally
+    kueue_cluster: Cluster, kueue_account: Path, tmp_path: Path, summary: Summary
 ) -> None:
     team = QueuedTeam(kueue_cluster, "faulty")
     team.patch("dispatchbackend", "default", {"spec": {"timeouts": {"call": "3s"}}})
     with FaultProxy(kueue_account, tmp_path).running() as proxy:
         # Only an operator of the whole cluster answers for its admission check.
-        meets_every_fault(team, proxy, cases(IN_KUEUE_MODE), ("--all-namespaces",), tally)
+        meets_every_fault(team, proxy, cases(IN_KUEUE_MODE), ("--all-namespaces",), summary)
 
 
-def meets_every_fault(team: Team, proxy: FaultProxy, table: list[Case], arguments: Sequence[str], tally: Tally) -> None:
+def meets_every_fault(
+    team: Team, proxy: FaultProxy, table: list[Case], arguments: Sequence[str], summary: Summary
+) -> None:
     """Start what every case is about, all at once, and see how each ends."""
     script = Script(table)
     proxy.rule = script
@@ -160,8 +164,8 @@ def meets_every_fault(team: Team, proxy: FaultProxy, table: list[Case], argument
     assert sorted(job["metadata"]["name"] for job in jobs) == names
     assert sorted(copy["metadata"]["name"] for copy in copies) == names
     assert all(len(copy["metadata"]["ownerReferences"]) == 1 for copy in copies)
-    tally.faults += len(table)
-    tally.survived += len(table)
+    summary.faults += len(table)
+    summary.survived += len(table)
 
 
 EXPIRED = {
@@ -173,16 +177,16 @@ EXPIRED = {
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault("410 in the stream", stream=json.dumps(EXPIRED).encode() + b"\n"),
-        Fault("an empty stream", stream=b"\n"),
-        Fault("401", 401, "Unauthorized", "Unauthorized"),
-        Fault("500", 500, "InternalError", "etcdserver: leader changed"),
-        Fault("429", 429, "TooManyRequests", "slow down", {"Retry-After": "1"}),
-        Fault("closed"),
+        ProxyFault("410 in the stream", stream=json.dumps(EXPIRED).encode() + b"\n"),
+        ProxyFault("an empty stream", stream=b"\n"),
+        ProxyFault("401", 401, "Unauthorized", "Unauthorized"),
+        ProxyFault("500", 500, "InternalError", "etcdserver: leader changed"),
+        ProxyFault("429", 429, "TooManyRequests", "slow down", {"Retry-After": "1"}),
+        ProxyFault("closed"),
     ],
     ids=lambda fault: fault.name,
 )
-def test_watches_that_fail_are_renewed(team: Team, proxy: FaultProxy, fault: Fault) -> None:
+def test_watches_that_fail_are_renewed(team: Team, proxy: FaultProxy, fault: ProxyFault) -> None:
     proxy.rule = rule = WatchesFail(fault)
     with serving(proxy.kubeconfig, "--namespace", team.namespace):
         team.apply(make_start(gate="Open"))
@@ -193,13 +197,13 @@ def test_watches_that_fail_are_renewed(team: Team, proxy: FaultProxy, fault: Fau
 def test_what_is_deleted_while_a_resource_is_listed_again_is_noticed(team: Team, proxy: FaultProxy) -> None:
     listed = threading.Event()
 
-    def rule(asked: Asked) -> Fault | None:
+    def rule(asked: ProxiedRequest) -> ProxyFault | None:
         match str(asked):
             case "watch trainjobs":
-                return Fault("410 in the stream", stream=json.dumps(EXPIRED).encode() + b"\n")
+                return ProxyFault("410 in the stream", stream=json.dumps(EXPIRED).encode() + b"\n")
             case "list trainjobs":
                 listed.set()
-                return Fault("503", 503, "ServiceUnavailable", "unavailable")
+                return ProxyFault("503", 503, "ServiceUnavailable", "unavailable")
         return None
 
     with serving(proxy.kubeconfig, "--namespace", team.namespace):
@@ -216,11 +220,11 @@ def test_what_is_deleted_while_a_resource_is_listed_again_is_noticed(team: Team,
 
 @pytest.mark.parametrize(
     "fault",
-    [Fault("410", 410, "Expired", "too old resource version"), Fault("garbage", stream=b"garbage\n")],
+    [ProxyFault("410", 410, "Expired", "too old resource version"), ProxyFault("garbage", stream=b"garbage\n")],
     ids=lambda fault: fault.name,
 )
 def test_a_watch_that_can_not_go_on_ends_the_process_and_the_next_one_goes_on(
-    team: Team, proxy: FaultProxy, fault: Fault
+    team: Team, proxy: FaultProxy, fault: ProxyFault
 ) -> None:
     proxy.rule = WatchesFail(fault, times=1)
     services = [Service(proxy.kubeconfig, "--namespace", team.namespace)]
@@ -243,11 +247,11 @@ def test_a_watch_that_can_not_go_on_ends_the_process_and_the_next_one_goes_on(
 class WatchesFail:
     """Lets the first watches of each resource fail."""
 
-    def __init__(self, fault: Fault, times: int = 2) -> None:
+    def __init__(self, fault: ProxyFault, times: int = 2) -> None:
         self.failed: Counter[str] = Counter()
         self._fault, self._times = fault, times
 
-    def __call__(self, asked: Asked) -> Fault | None:
+    def __call__(self, asked: ProxiedRequest) -> ProxyFault | None:
         if asked.verb != "watch" or self.failed[asked.resource] >= self._times:
             return None
         self.failed[asked.resource] += 1

@@ -11,10 +11,10 @@ from cluster.kueue.conftest import QueuedTeam
 from controlplane import Cluster
 from dispatch_operator.render import target_name
 from support.builders import JOB, make_backend, make_start
-from support.fault_proxy import Asked, FaultProxy
-from support.killing import Deed, killed_at_every_request
+from support.fault_proxy import FaultProxy, ProxiedRequest
+from support.kills import Operation, killed_at_every_request
 from support.policies import INJECTED, configuration, mutate
-from support.tally import Tally
+from support.summary import Summary
 from support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
@@ -32,7 +32,7 @@ def nth(number: int, **fields: Any) -> Object:
     return make_start(f"start-{number}", job=f"{JOB[:-3]}{number:03d}", **fields)
 
 
-def concerns_nth(number: int, asked: Asked) -> bool:
+def concerns_nth(number: int, asked: ProxiedRequest) -> bool:
     """Tell whether a request is about that DispatchStart, its TrainJob, its copy or its Workload."""
     start = nth(number)
     is_of_it = asked.name == start["metadata"]["name"] or str(target_name(start)) in asked.name
@@ -49,17 +49,17 @@ def has_one_job(team: Team, number: int) -> None:
     assert start["status"]["reference"]["uid"] == job["metadata"]["uid"]
 
 
-def test_in_a_start(team: Team, proxy: FaultProxy, account: Path, tally: Tally) -> None:
+def test_in_a_start(team: Team, proxy: FaultProxy, account: Path, summary: Summary) -> None:
     def end(number: int) -> None:
         team.until_phase(f"start-{number}", "Running", "Succeeded")
         has_one_job(team, number)
 
     team.until_proven(account)
-    start = Deed(lambda number: team.apply(nth(number, gate="Open")), end, concerns_nth)
-    killed_at_every_request(proxy, ("--namespace", team.namespace), start, tally)
+    start = Operation(lambda number: team.apply(nth(number, gate="Open")), end, concerns_nth)
+    killed_at_every_request(proxy, ("--namespace", team.namespace), start, summary)
 
 
-def test_in_an_opening(team: Team, proxy: FaultProxy, account: Path, tally: Tally) -> None:
+def test_in_an_opening(team: Team, proxy: FaultProxy, account: Path, summary: Summary) -> None:
     def prepare(number: int) -> None:
         team.apply(nth(number))
         team.until_phase(f"start-{number}", "Gated")
@@ -69,8 +69,8 @@ def test_in_an_opening(team: Team, proxy: FaultProxy, account: Path, tally: Tall
         has_one_job(team, number)
 
     team.until_proven(account)
-    opening = Deed(lambda number: team.set_gate(f"start-{number}", "Open"), end, concerns_nth, prepare)
-    killed_at_every_request(proxy, ("--namespace", team.namespace), opening, tally)
+    opening = Operation(lambda number: team.set_gate(f"start-{number}", "Open"), end, concerns_nth, prepare)
+    killed_at_every_request(proxy, ("--namespace", team.namespace), opening, summary)
 
 
 @pytest.fixture
@@ -84,10 +84,10 @@ def kueue_proxy(kueue_account: Path, tmp_path: Path) -> Iterator[FaultProxy]:
         yield proxy
 
 
-def test_in_kueue_mode(queued: QueuedTeam, kueue_proxy: FaultProxy, tally: Tally) -> None:
+def test_in_kueue_mode(queued: QueuedTeam, kueue_proxy: FaultProxy, summary: Summary) -> None:
     extensions = {"dispatch/Image": {"ref": "i"}, "kubeflow/RuntimeRef": {"name": FOREVER}}
 
-    def concerns(number: int, asked: Asked) -> bool:
+    def concerns(number: int, asked: ProxiedRequest) -> bool:
         # How its check stands is written on every Workload, whatever becomes of it.
         return concerns_nth(number, asked) and str(asked) != "patch workloads/status"
 
@@ -115,21 +115,21 @@ def test_in_kueue_mode(queued: QueuedTeam, kueue_proxy: FaultProxy, tally: Tally
         queued.set_gate(f"start-{number}", "Open")
 
     # Each goes on with what the one before has left.
-    for deed in (
-        Deed(start, runs, concerns, contested=True),
-        Deed(hold, is_held, concerns, runs, contested=True),
-        Deed(release, runs, concerns, held, contested=True),
+    for operation in (
+        Operation(start, runs, concerns, contested=True),
+        Operation(hold, is_held, concerns, runs, contested=True),
+        Operation(release, runs, concerns, held, contested=True),
     ):
         # Only an operator of the whole cluster answers for its admission check.
-        killed_at_every_request(kueue_proxy, ("--all-namespaces",), deed, tally)
+        killed_at_every_request(kueue_proxy, ("--all-namespaces",), operation, summary)
 
 
-def test_in_a_stop(team: Team, proxy: FaultProxy, account: Path, tally: Tally) -> None:
+def test_in_a_stop(team: Team, proxy: FaultProxy, account: Path, summary: Summary) -> None:
     def prepare(_number: int) -> None:
         # The stop before has made the backend observe-only.
         team.until_probed()
 
-    def concerns(number: int, asked: Asked) -> bool:
+    def concerns(number: int, asked: ProxiedRequest) -> bool:
         return concerns_nth(number, asked) or (asked.verb, asked.resource) == ("patch", "dispatchbackends")
 
     def end(number: int) -> None:
@@ -141,15 +141,15 @@ def test_in_a_stop(team: Team, proxy: FaultProxy, account: Path, tally: Tally) -
 
     team.until_proven(account)
     mutate(team.cluster, team.namespace, configuration(INJECTED), but_probes=True)
-    stop = Deed(lambda number: team.apply(nth(number)), end, concerns, prepare)
-    killed_at_every_request(proxy, ("--namespace", team.namespace), stop, tally)
+    stop = Operation(lambda number: team.apply(nth(number)), end, concerns, prepare)
+    killed_at_every_request(proxy, ("--namespace", team.namespace), stop, summary)
 
 
-def test_in_a_probe(team: Team, proxy: FaultProxy, tally: Tally) -> None:
+def test_in_a_probe(team: Team, proxy: FaultProxy, summary: Summary) -> None:
     def begin(number: int) -> None:
         team.apply(make_backend(f"backend-{number}", timeouts=TIMEOUTS))
 
-    def concerns(_number: int, asked: Asked) -> bool:
+    def concerns(_number: int, asked: ProxiedRequest) -> bool:
         # Nothing else goes on meanwhile.
         return asked.verb not in WATCHED and asked.resource in {"dispatchbackends", "trainjobs", "trainingruntimes"}
 
@@ -164,4 +164,4 @@ def test_in_a_probe(team: Team, proxy: FaultProxy, tally: Tally) -> None:
         for kind in ("trainjobs", "trainingruntimes"):
             until("nothing is left of the probe", lambda: not team.all(kind))  # noqa: B023
 
-    killed_at_every_request(proxy, ("--namespace", team.namespace), Deed(begin, end, concerns, prepare), tally)
+    killed_at_every_request(proxy, ("--namespace", team.namespace), Operation(begin, end, concerns, prepare), summary)

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 from support.fake_api import Request
 from support.faults.fault import FAULTS, Fault, Lasts, durations
-from support.faults.outcome import Outcome, outcome, wrong_with
+from support.faults.faulty_api import FaultPlan, FaultyApi
+from support.faults.final_state import FinalState, outcome, wrong_with
 from support.faults.running import live
-from support.faults.scenarios import Scenario
+from support.faults.scenarios import FaultScenario
 from support.faults.verdict import refused_with
-from support.faults.world import Plan, World
-from support.tally import Tally
+from support.summary import Summary
 
 REST, REMAINS = 100.0, 900.0
 """Virtual seconds between what humans do, and after the last of it."""
 
 
-async def play(scenario: Scenario, retry: str, plan: Plan) -> World:
+async def play(scenario: FaultScenario, retry: str, plan: FaultPlan) -> FaultyApi:
     """Run a scenario to its end, with what is planned from its last change on."""
     world = scenario.world(retry)
     if not scenario.changes:
@@ -38,18 +38,18 @@ class Clean:
     """A scenario in which nothing goes wrong."""
 
     requests: tuple[Request, ...]
-    end: Outcome
+    end: FinalState
 
 
-async def clean(scenario: Scenario, retry: str) -> Clean:
+async def clean(scenario: FaultScenario, retry: str) -> Clean:
     """Play a scenario in which nothing goes wrong, and note its requests."""
-    world = await play(scenario, retry, Plan())
+    world = await play(scenario, retry, FaultPlan())
     wrong = wrong_with(world, outcome(world), asyncio.get_running_loop().time())
     assert not wrong, wrong
     return Clean(tuple(request for _, request in world.asked)[-world.plan.count :], outcome(world))
 
 
-async def every_fault(scenario: Scenario, retry: str, tally: Tally) -> list[str]:
+async def every_fault(scenario: FaultScenario, retry: str, summary: Summary) -> list[str]:
     """Let every request of a scenario meet every fault, and say what is not as it must be."""
     base = await clean(scenario, retry)
     assert base.requests
@@ -57,28 +57,30 @@ async def every_fault(scenario: Scenario, retry: str, tally: Tally) -> list[str]
     for place, request in enumerate(base.requests):
         for fault in FAULTS:
             for lasts in durations(fault) if fault.can_meet(request) else ():
-                tally.faults += 1
+                summary.faults += 1
                 found = await _survives(scenario, retry, base, place, fault, lasts)
-                tally.survived += not found
+                summary.survived += not found
                 wrong += [f"{place} {request}: {fault}, {lasts.value}: {each}" for each in found]
     return wrong
 
 
-async def _survives(scenario: Scenario, retry: str, base: Clean, place: int, fault: Fault, lasts: Lasts) -> list[str]:
+async def _survives(
+    scenario: FaultScenario, retry: str, base: Clean, place: int, fault: Fault, lasts: Lasts
+) -> list[str]:
     refused = refused_with(base.requests, place, fault, lasts, retry) if scenario.starts else None
-    world = await play(scenario, retry, Plan(place, fault, lasts))
+    world = await play(scenario, retry, FaultPlan(place, fault, lasts))
     return wrong_with(world, refused or base.end, asyncio.get_running_loop().time())
 
 
-async def every_crash(scenario: Scenario, tally: Tally) -> list[str]:
+async def every_crash(scenario: FaultScenario, summary: Summary) -> list[str]:
     """Let the operator die before and after every request of a scenario, and say what is not as it must be."""
     base = await clean(scenario, "OnChange")
     wrong = []
     for place, request in enumerate(base.requests):
         for when in ("before", "after"):
-            tally.faults += 1
-            world = await play(scenario, "OnChange", Plan(place, crash=when))
+            summary.faults += 1
+            world = await play(scenario, "OnChange", FaultPlan(place, crash=when))
             found = wrong_with(world, base.end, asyncio.get_running_loop().time())
-            tally.survived += not found
+            summary.survived += not found
             wrong += [f"crash {when} {place} {request}: {each}" for each in found]
     return wrong

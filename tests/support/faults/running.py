@@ -11,10 +11,10 @@ from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.controllers.work_queue import WorkQueue
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.reconcile.observation import at
 from dispatch_operator.reconcile.reconciler import Reconciler
-from support.faults.world import World
+from support.faults.faulty_api import FaultyApi
 
 Object = dict[str, Any]
 WATCHED = {
@@ -34,27 +34,27 @@ Route = tuple[WorkQueue[Key], Callable[[str, Object], Iterable[Key]]]
 class RunningOperator:
     """One cluster-wide operator over a world."""
 
-    world: World
-    cache: Cache = field(default_factory=Cache)
+    world: FaultyApi
+    store: Store = field(default_factory=Store)
     routes: tuple[Route, ...] = ()
 
     def start(self) -> None:
         """List everything, then watch and work."""
         cluster: Any = self.world
-        cache, clock = self.cache, self.world.clock
-        tidier = Leftovers(ForegroundDeletion(cluster, cache), OrphanedCopies(cluster, cache))
-        checks = AdmissionChecks(cluster, cache, clock)
+        store, clock = self.store, self.world.clock
+        tidier = Leftovers(ForegroundDeletion(cluster, store), OrphanedCopies(cluster, store))
+        checks = AdmissionChecks(cluster, store, clock)
         self.routes = (
             (
-                WorkQueue(Reconciler(cluster, cache, lambda *_: None, clock).reconcile, max_concurrent=20),
-                cache.concerned,
+                WorkQueue(Reconciler(cluster, store, lambda *_: None, clock).reconcile, max_concurrent=20),
+                store.concerned,
             ),
-            (WorkQueue(tidier.reconcile, max_concurrent=20), cache.targets),
-            (WorkQueue(checks.reconcile, max_concurrent=20), cache.checked),
+            (WorkQueue(tidier.reconcile, max_concurrent=20), store.targets),
+            (WorkQueue(checks.reconcile, max_concurrent=20), store.checked),
         )
         for (kind, _, _), obj in self.world.objects.items():
             if _is_watched(kind, obj):
-                cache.put(kind, obj)
+                store.put(kind, obj)
         for (kind, _, _), obj in list(self.world.objects.items()):
             self.told(kind, obj, deleted=False)
         self.world.watchers.append(self)
@@ -64,10 +64,10 @@ class RunningOperator:
         if not _is_watched(kind, obj):
             return
         if not deleted:
-            self.cache.put(kind, obj)
+            self.store.put(kind, obj)
         concerned = [(queue, set(whom(kind, obj))) for queue, whom in self.routes]
         if deleted:
-            self.cache.drop(kind, obj)
+            self.store.drop(kind, obj)
         for queue, keys in concerned:
             for key in sorted(keys):
                 queue.add(key)
@@ -84,7 +84,7 @@ def _is_watched(kind: str, obj: Object) -> bool:
     return kind in WATCHED and WATCHED[kind].items() <= labels.items()
 
 
-async def live(world: World, seconds: float) -> None:
+async def live(world: FaultyApi, seconds: float) -> None:
     """Run the operator for some virtual time; when it dies as planned, another one takes its place."""
     random.seed(1)
     until = asyncio.get_running_loop().time() + seconds

@@ -7,10 +7,10 @@ from typing import Any
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import Request
 from support.faults.fault import FAULTS
-from support.faults.world import COPY, JOB, START, World
+from support.faults.faulty_api import COPY, JOB, START, FaultyApi
 
 Object = dict[str, Any]
-Change = Callable[[World], None]
+Change = Callable[[FaultyApi], None]
 CHECK = {
     "apiVersion": "kueue.x-k8s.io/v1beta2",
     "kind": "AdmissionCheck",
@@ -22,12 +22,12 @@ OF_START = "dispatch.phpboyscout.uk/start"
 FAULT = {fault.name: fault for fault in FAULTS}
 
 
-def _nothing(_world: World) -> None:
+def _nothing(_world: FaultyApi) -> None:
     pass
 
 
 @dataclass(frozen=True)
-class Scenario:
+class FaultScenario:
     """One world, and what is done to it after its operator has come to rest, once for each."""
 
     name: str
@@ -43,9 +43,9 @@ class Scenario:
     def __str__(self) -> str:
         return self.name
 
-    def world(self, retry: str) -> World:
+    def world(self, retry: str) -> FaultyApi:
         """Return a new world of this scenario."""
-        world = World(kueue=self.kueue)
+        world = FaultyApi(kueue=self.kueue)
         spec: Object = {"timeouts": {"workload": "10s"}}
         if self.kueue:
             spec["kueue"] = {"queue": "team-a", "admissionCheck": "dispatch-start"}
@@ -80,7 +80,7 @@ def _backend(**spec: Any) -> Change:
 
 
 def _delete(kind: str, name: str) -> Change:
-    def change(world: World) -> None:
+    def change(world: FaultyApi) -> None:
         del world.objects[kind, NAMESPACE, name]
 
     return change
@@ -89,7 +89,7 @@ def _delete(kind: str, name: str) -> Change:
 def _leftover(spec: Object | None, **labels: str) -> Change:
     """Place a copy of a DispatchStart that is gone; without the operator's label no collector competes for it."""
 
-    def change(world: World) -> None:
+    def change(world: FaultyApi) -> None:
         meta = {
             "name": NAME,
             "namespace": NAMESPACE,
@@ -101,7 +101,7 @@ def _leftover(spec: Object | None, **labels: str) -> Change:
     return change
 
 
-def _left_alone(world: World) -> None:
+def _left_alone(world: FaultyApi) -> None:
     job = make_start()["spec"]["request"]["job"]
     labels = {
         "app.kubernetes.io/managed-by": "dispatch-operator",
@@ -113,7 +113,7 @@ def _left_alone(world: World) -> None:
 
 
 def _stored_changed(kind: str) -> Change:
-    def change(world: World) -> None:
+    def change(world: FaultyApi) -> None:
         admit = world.admit
 
         def webhook(request: Request, body: Object) -> Object:
@@ -130,13 +130,13 @@ def _stored_changed(kind: str) -> Change:
 def _first(verb: str, kind: str, fault: str) -> Change:
     """Let the first request of a kind meet a fault, besides the one that is looked at."""
 
-    def change(world: World) -> None:
+    def change(world: FaultyApi) -> None:
         world.base = (verb, kind, FAULT[fault])
 
     return change
 
 
-def _no_workload(world: World) -> None:
+def _no_workload(world: FaultyApi) -> None:
     world.kueue = False
     queue = {"kind": "LocalQueue", "metadata": {"name": "team-a", "namespace": NAMESPACE}}
     world.put({**queue, "spec": {"clusterQueue": "all"}})
@@ -157,20 +157,20 @@ def _is_edited(copy: Object) -> None:
     copy["spec"]["mlPolicy"] = {"numNodes": 2, "torch": {}}
 
 
-def _leaves_in_the_foreground(world: World) -> None:
+def _leaves_in_the_foreground(world: FaultyApi) -> None:
     """Delete the TrainJob in the foreground: it goes once its copy was there again."""
     gone = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"]}
     world.change(JOB, NAME, lambda job: job["metadata"].update(gone))
     world.objects.pop((COPY, NAMESPACE, NAME))
 
-    def collector(held: World) -> None:
+    def collector(held: FaultyApi) -> None:
         if (COPY, NAMESPACE, NAME) in held.objects:
             held.objects.pop((JOB, NAMESPACE, NAME), None)
 
     world.reacts = collector
 
 
-def _turns_up_late(world: World) -> None:
+def _turns_up_late(world: FaultyApi) -> None:
     """Let a create of a Start that is finally refused land after all."""
     start = world.one(START)
     signed = {OF_START: start["metadata"]["name"], f"{OF_START}-uid": start["metadata"]["uid"]}
@@ -185,34 +185,38 @@ def _turns_up_late(world: World) -> None:
 
 
 SCENARIOS = (
-    Scenario("a plain Start"),
-    Scenario("a plain Start that opens at once", gate="Open"),
-    Scenario("a plain Start that takes over a leftover copy", before=_leftover(None)),
-    Scenario("a plain Start that finds another copy left over", before=_leftover({"mlPolicy": {}})),
-    Scenario(
+    FaultScenario("a plain Start"),
+    FaultScenario("a plain Start that opens at once", gate="Open"),
+    FaultScenario("a plain Start that takes over a leftover copy", before=_leftover(None)),
+    FaultScenario("a plain Start that finds another copy left over", before=_leftover({"mlPolicy": {}})),
+    FaultScenario(
         "a plain Start whose create was carried out unanswered", before=_first("create", JOB, "no answer, carried out")
     ),
-    Scenario("a Start in Kueue mode", kueue=True),
-    Scenario("a Start in Kueue mode that opens at once", kueue=True, gate="Open"),
-    Scenario("an opening in plain mode", changes=(_gate("Open"),), starts=False),
-    Scenario("a hold in plain mode", gate="Open", changes=(_gate("Held"),), starts=False),
-    Scenario("a release in plain mode", gate="Open", changes=(_gate("Held"), _gate("Open")), starts=False),
-    Scenario("an opening in Kueue mode", kueue=True, changes=(_gate("Open"),), starts=False),
-    Scenario("a hold in Kueue mode", kueue=True, gate="Open", changes=(_gate("Held"),), starts=False),
-    Scenario("a release in Kueue mode", kueue=True, gate="Open", changes=(_gate("Held"), _gate("Open")), starts=False),
-    Scenario("a refusal by the backend", before=_backend(state="ReadOnly")),
-    Scenario("a refusal of a copy that was stored changed", before=_stored_changed(COPY)),
-    Scenario("a stop of a TrainJob that was stored changed", before=_stored_changed(JOB)),
-    Scenario("a stop in Kueue mode, without a Workload", kueue=True, before=_no_workload),
-    Scenario(
+    FaultScenario("a Start in Kueue mode", kueue=True),
+    FaultScenario("a Start in Kueue mode that opens at once", kueue=True, gate="Open"),
+    FaultScenario("an opening in plain mode", changes=(_gate("Open"),), starts=False),
+    FaultScenario("a hold in plain mode", gate="Open", changes=(_gate("Held"),), starts=False),
+    FaultScenario("a release in plain mode", gate="Open", changes=(_gate("Held"), _gate("Open")), starts=False),
+    FaultScenario("an opening in Kueue mode", kueue=True, changes=(_gate("Open"),), starts=False),
+    FaultScenario("a hold in Kueue mode", kueue=True, gate="Open", changes=(_gate("Held"),), starts=False),
+    FaultScenario(
+        "a release in Kueue mode", kueue=True, gate="Open", changes=(_gate("Held"), _gate("Open")), starts=False
+    ),
+    FaultScenario("a refusal by the backend", before=_backend(state="ReadOnly")),
+    FaultScenario("a refusal of a copy that was stored changed", before=_stored_changed(COPY)),
+    FaultScenario("a stop of a TrainJob that was stored changed", before=_stored_changed(JOB)),
+    FaultScenario("a stop in Kueue mode, without a Workload", kueue=True, before=_no_workload),
+    FaultScenario(
         "what turns up late after a refusal",
         before=_stored_changed(COPY),
         changes=(_turns_up_late,),
         starts=False,
     ),
-    Scenario("a copy that nobody needs", before=_left_alone, starts=False),
-    Scenario("a TrainJob that vanishes", changes=(_delete(JOB, NAME),), starts=False),
-    Scenario("a TrainJob that leaves in the foreground", changes=(_leaves_in_the_foreground,), starts=False),
-    Scenario("a job that fails", gate="Open", changes=(_ours(JOB, _fails),), starts=False),
-    Scenario("a copy that was changed behind the gate", changes=(_ours(COPY, _is_edited), _gate("Open")), starts=False),
+    FaultScenario("a copy that nobody needs", before=_left_alone, starts=False),
+    FaultScenario("a TrainJob that vanishes", changes=(_delete(JOB, NAME),), starts=False),
+    FaultScenario("a TrainJob that leaves in the foreground", changes=(_leaves_in_the_foreground,), starts=False),
+    FaultScenario("a job that fails", gate="Open", changes=(_ours(JOB, _fails),), starts=False),
+    FaultScenario(
+        "a copy that was changed behind the gate", changes=(_ours(COPY, _is_edited), _gate("Open")), starts=False
+    ),
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dispatch_operator.api.enums import ErrorClass
 from support.fake_api import Request
 from support.faults.fault import WRITES, Fault, Lasts, Says
-from support.faults.world import CHECK, COPY, JOB, START, WORKLOAD
+from support.faults.faulty_api import CHECK, COPY, JOB, START, WORKLOAD
 
 OF_THE_CHECK = (("apply", CHECK), ("apply", WORKLOAD))
 """Requests of the AdmissionCheck's controller, whose failure refuses nothing."""

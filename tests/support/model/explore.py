@@ -3,8 +3,8 @@
 from collections import deque
 from dataclasses import dataclass
 
-from support.model.looks import Looks
 from support.model.objects import Objects
+from support.model.reconciliations import Reconciliations
 from support.model.rest import Rest
 from support.model.scenario import Scenario, State, first
 from support.model.steps import Steps
@@ -28,8 +28,8 @@ class SearchResult:
 
 def search(scenario: Scenario, wanted: str = "") -> SearchResult:
     """Visit every state of a scenario, until a rule is broken; when something is wanted, until that is what is wrong."""
-    looks = Looks()
-    steps, rest = Steps(scenario, looks), Rest(scenario, looks)
+    reconciliations = Reconciliations()
+    steps, rest = Steps(scenario, reconciliations), Rest(scenario, reconciliations)
     beginning = first(scenario)
     parents: dict[State, tuple[State, str] | None] = {beginning: None}
     queue = deque([beginning])
@@ -50,7 +50,7 @@ def search(scenario: Scenario, wanted: str = "") -> SearchResult:
 
 def comes_to_rest(scenario: Scenario) -> Objects:
     """Return what stands in the end when nothing goes wrong."""
-    return Rest(scenario, Looks()).come(first(scenario))[0]
+    return Rest(scenario, Reconciliations()).come(first(scenario))[0]
 
 
 def _trace(parents: dict[State, tuple[State, str] | None], state: State) -> tuple[str, ...]:

@@ -23,9 +23,9 @@ from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
 from dispatch_operator.reconcile.teardown import stop
 from support.model.explore import SearchResult, search
-from support.model.looks import quickly
+from support.model.reconciliations import quickly
 from support.model.scenarios import SCENARIOS
-from support.model.wire import Asked, asked
+from support.model.suspending import SuspendedRequest, suspended
 
 Patch = Callable[[], AbstractContextManager[object]]
 
@@ -40,7 +40,7 @@ class Mutant:
     notices: str
     """What the search must say of it."""
     patch: Patch = nullcontext
-    strips: Callable[[Asked], Asked] = lambda request: request
+    strips: Callable[[SuspendedRequest], SuspendedRequest] = lambda request: request
 
     def __str__(self) -> str:
         return f"rule {self.rule}: {self.without}"
@@ -57,15 +57,15 @@ def _instead(target: object, name: str, function: Any) -> Patch:
     return lambda: mock.patch.object(target, name, function)
 
 
-def _without(verb: str, kind: str, *keys: str, subresource: str = "") -> Callable[[Asked], Asked]:
+def _without(verb: str, kind: str, *keys: str, subresource: str = "") -> Callable[[SuspendedRequest], SuspendedRequest]:
     """Leave preconditions out of the requests of a kind."""
 
-    def strips(request: Asked) -> Asked:
+    def strips(request: SuspendedRequest) -> SuspendedRequest:
         told = request.request
         if (told.verb, told.kind, told.subresource) != (verb, kind, subresource):
             return request
         meta = {key: value for key, value in request.body["metadata"].items() if key not in keys}
-        return asked(told, {**request.body, "metadata": meta})
+        return suspended(told, {**request.body, "metadata": meta})
 
     return strips
 
@@ -124,10 +124,10 @@ def _doubt_at_once(observed: Observed, verdict: Any, now: float) -> Action | Res
 
 
 async def _collect_by_the_cache(self: Any, key: Key) -> Result:
-    copy = self.cache.get(Kind.TRAINING_RUNTIME, *key)
+    copy = self.store.get(Kind.TRAINING_RUNTIME, *key)
     if orphaned_copies.is_ownerless(copy) and orphaned_copies.is_left(
         copy,
-        self.cache.get(*orphaned_copies._made_for(key.namespace, copy)),  # noqa: SLF001
+        self.store.get(*orphaned_copies._made_for(key.namespace, copy)),  # noqa: SLF001
     ):
         version = copy["metadata"]["resourceVersion"]
         with suppress(ApiError):

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from support.model.looks import COLLECT, Looks
 from support.model.objects import COPIED, FIRST, QUEUES, TRAINS, Objects, replaced
+from support.model.reconciliations import COLLECT, Reconciliations
 from support.model.rules import wrong_in_the_end
 from support.model.scenario import Scenario, State
 from support.model.server import carry_out, is_going, nature
 
 if TYPE_CHECKING:
-    from support.model.wire import Asked
+    from support.model.suspending import SuspendedRequest
 
 ROUNDS = 12
 """Rounds of reconciles within which everybody comes to rest."""
@@ -18,13 +18,13 @@ ROUNDS = 12
 class Rest:
     """The ends of one scenario."""
 
-    def __init__(self, scenario: Scenario, looks: Looks) -> None:
-        self.scenario, self.looks = scenario, looks
-        self._known: dict[tuple[Objects, int, int, tuple[Asked, ...]], tuple[Objects, bool]] = {}
+    def __init__(self, scenario: Scenario, reconciliations: Reconciliations) -> None:
+        self.scenario, self.reconciliations = scenario, reconciliations
+        self._known: dict[tuple[Objects, int, int, tuple[SuspendedRequest, ...]], tuple[Objects, bool]] = {}
 
     def wrong(self, state: State) -> str:
         """Say what is wrong with where the world comes to rest, once nothing goes wrong any more."""
-        if any(state.looks):
+        if any(state.reconciliations):
             return ""
         key = (state.objects, state.made, state.now, state.late)
         if key not in self._known:
@@ -40,8 +40,8 @@ class Rest:
     def come(self, state: State) -> tuple[Objects, bool]:
         """Return what stands in the end, and whether nothing is written there any more."""
         objects, made = state.objects, state.made
-        for asked in state.late:
-            objects, made, _ = carry_out(objects, made, self.scenario.strips(asked), blind=False, lingers=False)
+        for suspended in state.late:
+            objects, made, _ = carry_out(objects, made, self.scenario.strips(suspended), blind=False, lingers=False)
         now, quiet = state.now, 0
         subjects = dict.fromkeys([*(subject for _, subject in self.scenario.workers), COLLECT])
         for _ in range(ROUNDS):
@@ -56,13 +56,13 @@ class Rest:
 
     def _whole_look(self, subject: str, objects: Objects, made: int, now: int) -> tuple[Objects, int]:
         objects, made = nature(_without_going(objects), made)
-        reconcile = self.looks.begin(subject, objects, now)
+        reconcile = self.reconciliations.begin(subject, objects, now)
         while reconcile:
             objects, made, answer = carry_out(
                 objects, made, self.scenario.strips(reconcile.next), blind=False, lingers=False
             )
             objects, made = nature(objects, made)
-            reconcile = self.looks.go_on(reconcile, answer, now)
+            reconcile = self.reconciliations.go_on(reconcile, answer, now)
         return objects, made
 
 

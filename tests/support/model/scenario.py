@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from support.model.looks import Look
 from support.model.objects import Obj, Objects, replaced
+from support.model.reconciliations import Reconciliation
 from support.model.rules import Pair, pairs_opened, pairs_started
-from support.model.wire import Asked
+from support.model.suspending import SuspendedRequest
 
 Action = Callable[[Objects, int], tuple[Objects, int] | None]
 
@@ -30,7 +30,7 @@ class Scenario:
     objects: Objects
     workers: tuple[tuple[int, str], ...]
     """Who looks at what: the number of an operator, and the name of a DispatchStart or `collect`."""
-    looks: int = 0
+    reconciliations: int = 0
     """How many reconciles each worker may begin before the faults stop; 0 for any number."""
     faults: int = 0
     denials: int = 0
@@ -52,7 +52,7 @@ class Scenario:
     """Whether the garbage collector and Kueue take their time."""
     excused: bool = False
     """Whether a refusal is a right end from the beginning."""
-    strips: Callable[[Asked], Asked] = field(default=lambda asked: asked)
+    strips: Callable[[SuspendedRequest], SuspendedRequest] = field(default=lambda suspended: suspended)
     """What a mutant leaves out of a request."""
 
     def __str__(self) -> str:
@@ -75,12 +75,12 @@ class State(NamedTuple):
 
     objects: Objects
     made: int
-    looks: tuple[Look | None, ...]
+    reconciliations: tuple[Reconciliation | None, ...]
     begins: tuple[int, ...]
     """How many reconciles each worker may still begin."""
     silent: tuple[tuple[tuple[int, Obj | None], ...], ...]
     """For each operator, what its cache still holds of the objects that its watches are silent about."""
-    late: tuple[Asked, ...]
+    late: tuple[SuspendedRequest, ...]
     writers: tuple[str | None, ...]
     """Who has sent each late request."""
     blind: int
@@ -98,8 +98,8 @@ def first(scenario: Scenario) -> State:
     return State(
         objects=scenario.objects,
         made=max(int(obj.uid.rpartition("-")[2]) for obj in scenario.objects if obj),
-        looks=(None,) * len(scenario.workers),
-        begins=(scenario.looks,) * len(scenario.workers),
+        reconciliations=(None,) * len(scenario.workers),
+        begins=(scenario.reconciliations,) * len(scenario.workers),
         silent=(scenario.cached, *((),) * (operators - 1)),
         late=(),
         writers=(),
@@ -128,9 +128,11 @@ def view(state: State, operator: int) -> Objects:
     return objects
 
 
-def with_look(state: State, worker: int, reconcile: Look | None) -> State:
+def with_look(state: State, worker: int, reconcile: Reconciliation | None) -> State:
     """Return a state in which a worker's look is another one."""
-    return state._replace(looks=(*state.looks[:worker], reconcile, *state.looks[worker + 1 :]))
+    return state._replace(
+        reconciliations=(*state.reconciliations[:worker], reconcile, *state.reconciliations[worker + 1 :])
+    )
 
 
 def with_silent(state: State, operator: int, entries: tuple[tuple[int, Obj | None], ...]) -> State:
@@ -139,7 +141,7 @@ def with_silent(state: State, operator: int, entries: tuple[tuple[int, Obj | Non
     return state._replace(silent=(*state.silent[:operator], told, *state.silent[operator + 1 :]))
 
 
-def has_begun(state: State, worker: int, begun: Look) -> State:
+def has_begun(state: State, worker: int, begun: Reconciliation) -> State:
     """Return a state in which a worker begins a reconcile."""
     left = (*state.begins[:worker], max(state.begins[worker] - 1, 0), *state.begins[worker + 1 :])
     return with_look(state._replace(begins=left), worker, begun)

@@ -5,7 +5,6 @@ from typing import Any
 from dispatch_operator.render import read_backend, render_copy, render_train_job, terms_of
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.model.explore import comes_to_rest
-from support.model.looks import COLLECT, quickly
 from support.model.objects import (
     BACKED,
     COPIED,
@@ -20,6 +19,7 @@ from support.model.objects import (
     Objects,
     replaced,
 )
+from support.model.reconciliations import COLLECT, quickly
 from support.model.scenario import Action, Human, Scenario
 from support.model.server import born, changed, deleted, is_going
 
@@ -173,7 +173,7 @@ SCENARIOS = (
         cached=((FIRST, None),),
         faults=1,
     ),
-    Scenario("two operators", world(gate="Open"), TWO_OPERATORS, faults=1, looks=1),
+    Scenario("two operators", world(gate="Open"), TWO_OPERATORS, faults=1, reconciliations=1),
     Scenario("two operators, and stale reads", world(gate="Open"), TWO_OPERATORS, silences=1),
     Scenario("two operators, one denied", world(gate="Open"), TWO_OPERATORS, denials=1),
     Scenario("two operators, and a DispatchStart that goes", world(gate="Open"), TWO_OPERATORS, humans=(DELETES,)),
@@ -182,7 +182,7 @@ SCENARIOS = (
         started(gate="Open"),
         TWO_OPERATORS,
         humans=(RECREATES,),
-        looks=1,
+        reconciliations=1,
     ),
     Scenario(
         "two operators, and the TrainJob of a Start is deleted",
@@ -190,9 +190,11 @@ SCENARIOS = (
         TWO_OPERATORS,
         humans=(OPENS, DELETES_JOB),
         silences=1,
-        looks=2,
+        reconciliations=2,
     ),
-    Scenario("two operators move the gate", started(), TWO_OPERATORS, humans=GATE, most_humans=3, faults=1, looks=2),
+    Scenario(
+        "two operators move the gate", started(), TWO_OPERATORS, humans=GATE, most_humans=3, faults=1, reconciliations=2
+    ),
     Scenario("stale reads", world(), ALONE, silences=2, humans=GATE, most_humans=3),
     Scenario("the TrainJob is deleted", world(gate="Open"), ALONE, silences=1, faults=1, humans=(DELETES_JOB,)),
     Scenario(

@@ -10,7 +10,7 @@ from support.builders import NAME, NAMESPACE
 from support.fake_api import _merge
 from support.fake_api import refusal as _refusal
 from support.model.objects import COPIED, JOB, QUEUES, SLOTS, TRAINS, Obj, Objects, replaced
-from support.model.wire import Answer, Asked
+from support.model.suspending import Answer, SuspendedRequest
 
 Value = dict[str, Any]
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
@@ -44,7 +44,9 @@ def changed(held: Obj, value: Value) -> Obj:
     return Obj.of({**value, "metadata": meta})
 
 
-def carry_out(objects: Objects, made: int, asked: Asked, *, blind: bool, lingers: bool) -> tuple[Objects, int, Answer]:
+def carry_out(
+    objects: Objects, made: int, suspended: SuspendedRequest, *, blind: bool, lingers: bool
+) -> tuple[Objects, int, Answer]:
     """Return what stands after a request, how many objects were ever made, and the answer.
 
     Args:
@@ -54,36 +56,38 @@ def carry_out(objects: Objects, made: int, asked: Asked, *, blind: bool, lingers
         blind: Whether the admission webhooks have not seen the copy yet.
         lingers: Whether a TrainJob that is deleted stays for a while.
     """
-    request = asked.request
+    request = suspended.request
     if request.verb == "await":
         workload = objects[QUEUES]
         return objects, made, workload.value if workload else None
     if request.verb == "list":
-        return objects, made, _listed(objects, request.kind, asked.body["labels"])
+        return objects, made, _listed(objects, request.kind, suspended.body["labels"])
     slot = slot_of(request.kind, request.name)
     held = objects[slot] if slot is not None else None
     if request.verb == "get":
         return objects, made, held.value if held else None
     assert slot is not None, f"nobody asks for {request.kind} {request.name}"
     if request.verb == "create":
-        return _create(objects, made, slot, asked, blind=blind)
+        return _create(objects, made, slot, suspended, blind=blind)
     if held is None:
         return objects, made, refusal(request.verb, request.kind, 404, "NotFound", "not found")
-    if conflict := _conflict(held, asked):
+    if conflict := _conflict(held, suspended):
         return objects, made, conflict
     if request.verb == "delete":
         return replaced(objects, slot, deleted(held, lingers=lingers and slot == TRAINS)), made, None
-    after = changed(held, _merge(held.value, asked.body))
+    after = changed(held, _merge(held.value, suspended.body))
     return replaced(objects, slot, after), made, after.value
 
 
-def _create(objects: Objects, made: int, slot: int, asked: Asked, *, blind: bool) -> tuple[Objects, int, Answer]:
-    kind = asked.request.kind
+def _create(
+    objects: Objects, made: int, slot: int, suspended: SuspendedRequest, *, blind: bool
+) -> tuple[Objects, int, Answer]:
+    kind = suspended.request.kind
     if slot == TRAINS and (blind or objects[COPIED] is None):
         return objects, made, UNSEEN
     if objects[slot] is not None:
         return objects, made, refusal("create", kind, 409, "AlreadyExists", "already exists")
-    body = asked.body
+    body = suspended.body
     if at(body, "metadata", "labels", QUEUE):
         # Kueue's webhook suspends what it manages.
         body = {**body, "spec": {**body["spec"], "suspend": True}} if slot == TRAINS else body
@@ -91,10 +95,10 @@ def _create(objects: Objects, made: int, slot: int, asked: Asked, *, blind: bool
     return replaced(objects, slot, obj), made + 1, obj.value
 
 
-def _conflict(held: Obj, asked: Asked) -> ApiError | None:
-    wanted, meta = asked.body["metadata"], held.value["metadata"]
+def _conflict(held: Obj, suspended: SuspendedRequest) -> ApiError | None:
+    wanted, meta = suspended.body["metadata"], held.value["metadata"]
     if any(wanted.get(key) not in {None, meta[key]} for key in ("uid", "resourceVersion")):
-        return refusal(asked.request.verb, asked.request.kind, 409, "Conflict", "a precondition failed")
+        return refusal(suspended.request.verb, suspended.request.kind, 409, "Conflict", "a precondition failed")
     return None
 
 

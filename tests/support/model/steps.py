@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from dispatch_operator.kube.errors import ApiError
 from support.fake_api import unanswered
-from support.model.looks import Look, Looks
 from support.model.objects import BACKED, COPIED, FIRST, QUEUES, SLOTS, SOURCE, START, TRAINS, Objects, replaced
+from support.model.reconciliations import Reconciliation, Reconciliations
 from support.model.rules import pairs_opened, pairs_started, wrong_with_write
 from support.model.scenario import Scenario, State, has_begun, view, with_look, with_silent
 from support.model.server import UNSEEN, carry_out, collectable, is_going, nature, refusal, slot_of, workload_of
-from support.model.wire import Answer, Asked
+from support.model.suspending import Answer, SuspendedRequest
 
 LOST, LATER = unanswered("write", "object"), refusal("write", "object", 429, "TooManyRequests", "later")
 DENIED = refusal("write", "object", 403, "Forbidden", "exceeded quota: objects")
@@ -20,21 +20,21 @@ Found = tuple[str, State, tuple[str, ...]]
 class Steps:
     """The steps of one scenario."""
 
-    def __init__(self, scenario: Scenario, looks: Looks) -> None:
-        self.scenario, self.looks = scenario, looks
+    def __init__(self, scenario: Scenario, reconciliations: Reconciliations) -> None:
+        self.scenario, self.reconciliations = scenario, reconciliations
 
     def of(self, state: State) -> Iterator[Found]:
         if (worker := self._reads_what_never_changes(state)) is not None:
             # It makes no difference when: nothing else needs to be tried before.
             yield from self._steps_of(state, worker)
             return
-        for worker in range(len(state.looks)):
+        for worker in range(len(state.reconciliations)):
             yield from self._steps_of(state, worker)
         yield from self._steps_of_others(state)
         yield from self._crashes(state)
 
     def _reads_what_never_changes(self, state: State) -> int | None:
-        for worker, reconcile in enumerate(state.looks):
+        for worker, reconcile in enumerate(state.reconciliations):
             if reconcile and not state.budget.faults and reconcile.next.request.verb == "get":
                 slot = slot_of(reconcile.next.request.kind, reconcile.next.request.name)
                 if slot == SOURCE:
@@ -44,57 +44,61 @@ class Steps:
     def _steps_of(self, state: State, worker: int) -> Iterator[Found]:
         operator, subject = self.scenario.workers[worker]
         who = f"operator {operator}"
-        reconcile = state.looks[worker]
+        reconcile = state.reconciliations[worker]
         if reconcile is None:
-            may_begin = state.begins[worker] or not self.scenario.looks
-            begun = self.looks.begin(subject, view(state, operator), state.now) if may_begin else None
+            may_begin = state.begins[worker] or not self.scenario.reconciliations
+            begun = self.reconciliations.begin(subject, view(state, operator), state.now) if may_begin else None
             if begun:
                 yield f"{who} begins a {begun}", has_begun(state, worker, begun), ()
             return
-        asked = reconcile.next
-        objects, made, answer = self._carry_out(state, operator, asked)
+        suspended = reconcile.next
+        objects, made, answer = self._carry_out(state, operator, suspended)
         writer = reconcile.writer
         after, wrong = self._after_write(state, objects, made, writer)
-        if asked.request.verb == "create" and any(
+        if suspended.request.verb == "create" and any(
             obj and obj.uid == writer and is_going(obj) for obj in reconcile.view
         ):
             wrong = (*wrong, "a DispatchStart that is being deleted was started")
-        after = _own_start_is_known(after, operator, asked, subject, answer)
+        after = _own_start_is_known(after, operator, suspended, subject, answer)
         after = after._replace(blind=after.blind - 1) if answer is UNSEEN and after.blind else after
-        yield f"{who}: {asked}{_told(answer)}", self._answered(after, worker, reconcile, answer), wrong
-        if state.budget.faults and asked.request.verb != "await":
+        yield f"{who}: {suspended}{_told(answer)}", self._answered(after, worker, reconcile, answer), wrong
+        if state.budget.faults and suspended.request.verb != "await":
             spent = state._replace(budget=state.budget._replace(faults=state.budget.faults - 1))
-            yield f"{who}: {asked} is lost", self._answered(spent, worker, reconcile, LOST), ()
-            if asked.writes:
-                yield f"{who}: {asked} is put off", self._answered(spent, worker, reconcile, LATER), ()
+            yield f"{who}: {suspended} is lost", self._answered(spent, worker, reconcile, LOST), ()
+            if suspended.writes:
+                yield f"{who}: {suspended} is put off", self._answered(spent, worker, reconcile, LATER), ()
                 if objects is not state.objects:
                     carried, wrong = self._after_write(spent, objects, made, writer)
                     yield (
-                        f"{who}: {asked} is carried out, unanswered",
+                        f"{who}: {suspended} is carried out, unanswered",
                         self._answered(carried, worker, reconcile, LOST),
                         wrong,
                     )
-            if asked.writes and self.scenario.lates:
-                waiting = spent._replace(late=(*spent.late, asked), writers=(*spent.writers, writer))
+            if suspended.writes and self.scenario.lates:
+                waiting = spent._replace(late=(*spent.late, suspended), writers=(*spent.writers, writer))
                 yield (
-                    f"{who}: {asked} is unanswered, and under way",
+                    f"{who}: {suspended} is unanswered, and under way",
                     self._answered(waiting, worker, reconcile, LOST),
                     (),
                 )
-        if state.budget.denials and asked.writes and asked.request.subresource != "status":
+        if state.budget.denials and suspended.writes and suspended.request.subresource != "status":
             denied = state._replace(budget=state.budget._replace(denials=state.budget.denials - 1), excused=True)
-            yield f"{who}: {asked} is denied", self._answered(denied, worker, reconcile, DENIED), ()
+            yield f"{who}: {suspended} is denied", self._answered(denied, worker, reconcile, DENIED), ()
 
-    def _carry_out(self, state: State, operator: int, asked: Asked) -> tuple[Objects, int, Answer]:
-        if asked.request.verb == "await":
+    def _carry_out(self, state: State, operator: int, suspended: SuspendedRequest) -> tuple[Objects, int, Answer]:
+        if suspended.request.verb == "await":
             workload = view(state, operator)[QUEUES]
             return state.objects, state.made, workload.value if workload else None
         return carry_out(
-            state.objects, state.made, self.scenario.strips(asked), blind=state.blind > 0, lingers=self.scenario.lingers
+            state.objects,
+            state.made,
+            self.scenario.strips(suspended),
+            blind=state.blind > 0,
+            lingers=self.scenario.lingers,
         )
 
-    def _answered(self, state: State, worker: int, reconcile: Look, answer: Answer) -> State:
-        return with_look(state, worker, self.looks.go_on(reconcile, answer, state.now))
+    def _answered(self, state: State, worker: int, reconcile: Reconciliation, answer: Answer) -> State:
+        return with_look(state, worker, self.reconciliations.go_on(reconcile, answer, state.now))
 
     def _after_write(
         self, state: State, objects: Objects, made: int, writer: str | None
@@ -135,14 +139,14 @@ class Steps:
             if obj and is_going(obj):
                 gone = replaced(state.objects, slot, None)
                 yield f"{SLOTS[slot][0]} {obj.uid} is gone", self._changed(state, gone, state.made), ()
-        for number, asked in enumerate(state.late):
+        for number, suspended in enumerate(state.late):
             rest = state._replace(
                 late=state.late[:number] + state.late[number + 1 :],
                 writers=state.writers[:number] + state.writers[number + 1 :],
             )
-            objects, made, _ = self._carry_out(state, 0, asked)
+            objects, made, _ = self._carry_out(state, 0, suspended)
             after, wrong = self._after_write(rest, objects, made, state.writers[number])
-            yield f"{asked} lands late", after, wrong
+            yield f"{suspended} lands late", after, wrong
         if state.budget.ticks:
             spent = state._replace(budget=state.budget._replace(ticks=state.budget.ticks - 1), now=state.now + 1)
             yield "time passes", spent, ()
@@ -174,19 +178,21 @@ class Steps:
 
     def _crashes(self, state: State) -> Iterator[Found]:
         for operator in range(len(state.silent)) if state.budget.crashes else ():
-            looks = tuple(
+            reconciliations = tuple(
                 None if self.scenario.workers[worker][0] == operator else reconcile
-                for worker, reconcile in enumerate(state.looks)
+                for worker, reconcile in enumerate(state.reconciliations)
             )
-            if looks != state.looks:
+            if reconciliations != state.reconciliations:
                 spent = state.budget._replace(crashes=state.budget.crashes - 1)
                 requeue = with_silent(state, operator, ())
-                yield f"operator {operator} dies", requeue._replace(looks=looks, budget=spent), ()
+                yield f"operator {operator} dies", requeue._replace(reconciliations=reconciliations, budget=spent), ()
 
 
-def _own_start_is_known(state: State, operator: int, asked: Asked, subject: str, answer: Answer) -> State:
+def _own_start_is_known(
+    state: State, operator: int, suspended: SuspendedRequest, subject: str, answer: Answer
+) -> State:
     """Return a state in which an operator's cache holds the DispatchStart that it has itself written, or read again."""
-    if asked.request.kind != START or asked.request.name != subject or isinstance(answer, ApiError):
+    if suspended.request.kind != START or suspended.request.name != subject or isinstance(answer, ApiError):
         return state
     known = tuple(
         (slot, state.objects[slot] if SLOTS[slot][1] == subject else obj) for slot, obj in state.silent[operator]

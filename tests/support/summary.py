@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Tally:
+class Summary:
     """How much was made to go wrong, and how much of it was survived or caught."""
 
     faults: int = 0

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion, stand_in
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from dispatch_operator.render import read_backend, render_train_job, terms_of
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, refusal
@@ -28,10 +28,10 @@ def api() -> FakeApi:
 
 
 def foreground_deletion(api: FakeApi) -> ForegroundDeletion:
-    cache = Cache()
+    store = Store()
     for job in api.all("TrainJob"):
-        cache.put("TrainJob", job)
-    return ForegroundDeletion(api, cache)  # type: ignore[arg-type]
+        store.put("TrainJob", job)
+    return ForegroundDeletion(api, store)  # type: ignore[arg-type]
 
 
 async def test_it_gets_one_that_it_owns(api: FakeApi) -> None:

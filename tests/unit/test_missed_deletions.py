@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dispatch_operator.controllers.missed_deletions import MissedDeletions, Relists
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from support.builders import NAMESPACE, make_start
 from support.fake_api import FakeApi, always, unanswered
 
@@ -21,23 +21,23 @@ def test_only_a_watch_after_another_list_may_have_missed_something() -> None:
 
 @pytest.mark.parametrize("namespace", [NAMESPACE, ""])
 async def test_what_is_not_listed_any_more_is_gone(namespace: str) -> None:
-    api, cache, gone = FakeApi(), Cache(), []
+    api, store, gone = FakeApi(), Store(), []
     for name in ("kept", "deleted"):
-        cache.put(KIND, api.put(make_start(name)))
+        store.put(KIND, api.put(make_start(name)))
     api.remove(KIND, NAMESPACE, "deleted")
     cluster: Any = api
-    missed = MissedDeletions(cluster, cache, {}, lambda kind, obj: gone.append((kind, obj["metadata"]["name"])))
+    missed = MissedDeletions(cluster, store, {}, lambda kind, obj: gone.append((kind, obj["metadata"]["name"])))
     await missed.reconcile(Key(namespace, KIND))
     assert gone == [(KIND, "deleted")]
 
 
 async def test_a_list_that_fails_tells_nothing_and_is_made_again() -> None:
-    api, cache = FakeApi(), Cache()
-    cache.put(KIND, api.put(make_start()))
+    api, store = FakeApi(), Store()
+    store.put(KIND, api.put(make_start()))
     api.remove(KIND, NAMESPACE, "llama-s1")
     api.before = always("list", KIND, unanswered("list", KIND))
     cluster: Any = api
-    result = await MissedDeletions(cluster, cache, {}, lambda *_: pytest.fail("nothing is known")).reconcile(
+    result = await MissedDeletions(cluster, store, {}, lambda *_: pytest.fail("nothing is known")).reconcile(
         Key("", KIND)
     )
     assert result.requeue

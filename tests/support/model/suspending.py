@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Cache
+from dispatch_operator.kube.store import Store
 from support.fake_api import Request
 
 Value = dict[str, Any]
@@ -15,7 +15,7 @@ WRITES = ("create", "patch", "delete")
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class SuspendedRequest:
     """One request; equal ones are identical."""
 
     request: Request
@@ -31,27 +31,27 @@ class Asked:
         return str(self.request)
 
 
-_ASKED: dict[tuple[Request, str], Asked] = {}
+_ASKED: dict[tuple[Request, str], SuspendedRequest] = {}
 
 
-def asked(request: Request, body: Value) -> Asked:
+def suspended(request: Request, body: Value) -> SuspendedRequest:
     """Return the one request of these values."""
-    return _ASKED.setdefault((request, json.dumps(body, sort_keys=True)), Asked(request, body))
+    return _ASKED.setdefault((request, json.dumps(body, sort_keys=True)), SuspendedRequest(request, body))
 
 
 class _Ask:
     def __init__(self, verb: str, kind: str, name: str, body: Value, subresource: str = "") -> None:
-        self.asked = asked(Request(verb, str(kind), name, subresource), body)
+        self.suspended = suspended(Request(verb, str(kind), name, subresource), body)
 
-    def __await__(self) -> Generator[Asked, Answer, Any]:
-        answer = yield self.asked
+    def __await__(self) -> Generator[SuspendedRequest, Answer, Any]:
+        answer = yield self.suspended
         if isinstance(answer, ApiError):
             raise answer
         return answer
 
 
-class Wire:
-    """Stands in for `Cluster`."""
+class SuspendingClient:
+    """Stands in for `Client`."""
 
     async def get(self, kind: str, _namespace: str | None, name: str, *, timeout: float) -> Any:
         assert timeout > 0
@@ -80,7 +80,7 @@ class Wire:
         await _Ask("delete", kind, name, {"metadata": {"uid": uid, "resourceVersion": resource_version}})
 
 
-class Told(Cache):
+class SuspendingStore(Store):
     """A cache whose wait for a Workload suspends the reconcile, too."""
 
     async def workload_of(self, _namespace: str, owner_uid: str, seconds: float) -> Any:
@@ -88,7 +88,7 @@ class Told(Cache):
         return await _Ask("await", "Workload", owner_uid, {})
 
 
-def advance(reconcile: Coroutine[Asked, Answer, object], answer: Answer) -> Asked | None:
+def advance(reconcile: Coroutine[SuspendedRequest, Answer, object], answer: Answer) -> SuspendedRequest | None:
     """Resume a reconcile; return its next request, or None at its end."""
     try:
         return reconcile.send(answer)

@@ -312,7 +312,7 @@ async def test_a_second_train_job_is_never_opened(api: FakeApi, operator: FakeOp
 
 async def test_a_train_job_missing_from_the_cache_alone_is_not_lost(api: FakeApi, operator: FakeOperator) -> None:
     operator.watch()
-    operator.cache.drop(JOB, api.one(JOB))
+    operator.store.drop(JOB, api.one(JOB))
     await operator.reconcile(stale=True)
     assert operator.start()["status"]["phase"] == "Gated"
     assert api.writes() == []
@@ -320,7 +320,7 @@ async def test_a_train_job_missing_from_the_cache_alone_is_not_lost(api: FakeApi
 
 async def test_a_train_job_that_can_not_be_read_is_not_lost(api: FakeApi, operator: FakeOperator) -> None:
     operator.watch()
-    operator.cache.drop(JOB, api.one(JOB))
+    operator.store.drop(JOB, api.one(JOB))
     api.before = always("get", JOB, unanswered("get"))
     assert (await operator.reconcile(stale=True)).requeue
     assert api.writes() == []

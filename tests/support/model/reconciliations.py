@@ -18,7 +18,7 @@ from dispatch_operator.reconcile.reconciler import Reconciler
 from dispatch_operator.reconcile.sanitized import sanitized
 from support.builders import NAME, NAMESPACE
 from support.model.objects import SLOTS, Objects
-from support.model.wire import Answer, Asked, Told, Wire, advance
+from support.model.suspending import Answer, SuspendedRequest, SuspendingClient, SuspendingStore, advance
 from support.operator import NOW
 
 TICK = 40.0
@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class Reconciliation:
     """A reconcile that has made requests and waits for the answer to the next one; equal ones are identical."""
 
     subject: str
@@ -45,7 +45,7 @@ class Look:
     """What the cache held when it began."""
     began: int
     steps: tuple[Step, ...]
-    next: Asked
+    next: SuspendedRequest
     writer: str | None
     """The UID of the DispatchStart that it is at; None for the collector."""
 
@@ -53,19 +53,19 @@ class Look:
         return f"look at {self.subject}, before {self.next}"
 
 
-class Looks:
+class Reconciliations:
     """All looks of one exploration."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, Objects, int, tuple[Step, ...]], Look | None] = {}
+        self._known: dict[tuple[str, Objects, int, tuple[Step, ...]], Reconciliation | None] = {}
         self._answers: list[Answer] = []
         self._numbers: dict[Any, int] = {}
 
-    def begin(self, subject: str, view: Objects, now: int) -> Look | None:
+    def begin(self, subject: str, view: Objects, now: int) -> Reconciliation | None:
         """Return a reconcile that begins, or None when it ends without a request."""
         return self._look(subject, view, now, ())
 
-    def go_on(self, look: Look, answer: Answer, now: int) -> Look | None:
+    def go_on(self, look: Reconciliation, answer: Answer, now: int) -> Reconciliation | None:
         """Return a reconcile after its request was answered, or None when that ended it."""
         return self._look(look.subject, look.view, look.began, (*look.steps, Step(self._number(answer), now)))
 
@@ -77,23 +77,23 @@ class Looks:
             self._answers.append(answer)
         return self._numbers[key]
 
-    def _look(self, subject: str, view: Objects, began: int, steps: tuple[Step, ...]) -> Look | None:
+    def _look(self, subject: str, view: Objects, began: int, steps: tuple[Step, ...]) -> Reconciliation | None:
         key = (subject, view, began, steps)
         if key not in self._known:
             following, writer = self._replay(subject, view, began, steps)
-            self._known[key] = Look(subject, view, began, steps, following, writer) if following else None
+            self._known[key] = Reconciliation(subject, view, began, steps, following, writer) if following else None
         return self._known[key]
 
     def _replay(
         self, subject: str, view: Objects, began: int, steps: tuple[Step, ...]
-    ) -> tuple[Asked | None, str | None]:
+    ) -> tuple[SuspendedRequest | None, str | None]:
         now = began
-        told = Told()
+        told = SuspendingStore()
         for (kind, _), obj in zip(SLOTS, view, strict=True):
             # The operator watches only the TrainJobs that carry its label.
             if obj and (kind != "TrainJob" or at(obj.value, "metadata", "labels", LABEL)):
                 told.put(kind, obj.value)
-        wire: Any = Wire()
+        wire: Any = SuspendingClient()
         running: Any = (
             OrphanedCopies(wire, told).reconcile(Key(NAMESPACE, NAME))
             if subject == COLLECT

@@ -7,23 +7,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from support.fault_proxy import Asked, Fault, FaultProxy
+from support.fault_proxy import FaultProxy, ProxiedRequest, ProxyFault
 from support.service import Service
-from support.tally import Tally
+from support.summary import Summary
 
 WRITES = {"create", "patch", "delete", "update"}
 SECONDS = 60
 
 
 @dataclass(frozen=True)
-class Deed:
+class Operation:
     """Something that the operator does; each time it is begun with another number, and so with other objects."""
 
     begin: Callable[[int], None]
     """Let the operator do it."""
     end: Callable[[int], None]
     """Wait until it is done, and see that it was done once and rightly."""
-    concerns: Callable[[int, Asked], bool]
+    concerns: Callable[[int, ProxiedRequest], bool]
     """Tell whether a request is a part of it."""
     prepare: Callable[[int], None] = lambda _: None
     """Bring about what must be there before, such as the end of the one before; the operator runs meanwhile."""
@@ -42,7 +42,7 @@ class Moment(NamedTuple):
         return f"{'after' if self.carried_out else 'before'} {self.request} ({self.before + 1})"
 
 
-def killed_at_every_request(proxy: FaultProxy, arguments: Sequence[str], deed: Deed, tally: Tally) -> None:
+def killed_at_every_request(proxy: FaultProxy, arguments: Sequence[str], deed: Operation, summary: Summary) -> None:
     """Do something once and note its requests; then do it again for every moment, with the operator dying in it."""
     services = [Service(proxy.kubeconfig, *arguments)]
     try:
@@ -53,7 +53,7 @@ def killed_at_every_request(proxy: FaultProxy, arguments: Sequence[str], deed: D
             proxy.rule = death = _Death(moment, deed, number)
             deed.begin(number)
             assert death.came.wait(SECONDS), f"the request never came: {moment} of {requests}"
-            tally.faults += 1
+            summary.faults += 1
             killed.append((number, moment))
             services[-1].kill()
             proxy.rule = lambda _asked: None
@@ -64,7 +64,7 @@ def killed_at_every_request(proxy: FaultProxy, arguments: Sequence[str], deed: D
                 deed.end(number)
             except (AssertionError, TimeoutError) as error:
                 raise AssertionError(f"killed {moment}: {error}") from error
-            tally.survived += 1
+            summary.survived += 1
     except BaseException:
         sys.stderr.writelines(service.log.read_text() for service in services)
         raise
@@ -74,7 +74,7 @@ def killed_at_every_request(proxy: FaultProxy, arguments: Sequence[str], deed: D
             service.log.unlink()
 
 
-def _requests_of(proxy: FaultProxy, deed: Deed) -> list[str]:
+def _requests_of(proxy: FaultProxy, deed: Operation) -> list[str]:
     deed.prepare(0)
     begun = len(proxy.asked)
     deed.begin(0)
@@ -95,16 +95,16 @@ def _moments(requests: Sequence[str], *, repeated: bool) -> Iterator[Moment]:
 class _Death:
     """The rule that leaves the request of a moment unanswered, until the operator is killed."""
 
-    def __init__(self, moment: Moment, deed: Deed, number: int) -> None:
+    def __init__(self, moment: Moment, deed: Operation, number: int) -> None:
         self.came = threading.Event()
         self._moment, self._deed, self._number = moment, deed, number
         self._left = moment.before
 
-    def __call__(self, asked: Asked) -> Fault | None:
+    def __call__(self, asked: ProxiedRequest) -> ProxyFault | None:
         if self.came.is_set() or str(asked) != self._moment.request or not self._deed.concerns(self._number, asked):
             return None
         if self._left:
             self._left -= 1
             return None
         self.came.set()
-        return Fault("killed", silent=True, carried_out=self._moment.carried_out)
+        return ProxyFault("killed", silent=True, carried_out=self._moment.carried_out)

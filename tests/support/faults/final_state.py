@@ -8,7 +8,7 @@ from dispatch_operator.reconcile.observation import at, condition
 from dispatch_operator.reconcile.ownership import made_for
 from support.builders import NAME
 from support.faults.fault import WRITES
-from support.faults.world import COPY, JOB, START, WORKLOAD, World, is_open
+from support.faults.faulty_api import COPY, JOB, START, WORKLOAD, FaultyApi, is_open
 
 Object = dict[str, Any]
 QUIET = 300.0
@@ -16,7 +16,7 @@ QUIET = 300.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FinalState:
     """What is left in the end."""
 
     starts: tuple[object, ...]
@@ -26,11 +26,11 @@ class Outcome:
     foreign: str
 
 
-def outcome(world: World) -> Outcome:
+def outcome(world: FaultyApi) -> FinalState:
     """Return what stands at the end, without what differs from run to run."""
     ours = [obj for obj in world.all(JOB) if obj["metadata"]["name"] == NAME]
     uids = {obj["metadata"]["uid"] for obj in ours}
-    return Outcome(
+    return FinalState(
         starts=tuple(_start(start, uids) for start in world.all(START)),
         jobs=tuple((_is_ours(world, job), is_open(job), at(job, "spec", "suspend")) for job in ours),
         copies=tuple(
@@ -54,11 +54,11 @@ def _start(start: Object, jobs: set[str]) -> object:
     return at(start, "status", "phase"), at(start, "status", "reference", "uid") in jobs, held
 
 
-def _is_ours(world: World, obj: Object) -> bool:
+def _is_ours(world: FaultyApi, obj: Object) -> bool:
     return any(made_for(obj, start) for start in world.all(START))
 
 
-def wrong_with(world: World, want: Outcome | ErrorClass, until: float) -> list[str]:
+def wrong_with(world: FaultyApi, want: FinalState | ErrorClass, until: float) -> list[str]:
     """Say what is not as it must be at the end.
 
     Args:
@@ -73,7 +73,7 @@ def wrong_with(world: World, want: Outcome | ErrorClass, until: float) -> list[s
         if request.verb in WRITES and when > until - QUIET
     ][:1]
     have = outcome(world)
-    if isinstance(want, Outcome):
+    if isinstance(want, FinalState):
         return found if have == want else [*found, *_differences(have, want)]
     start = world.one(START)
     told = (
@@ -87,9 +87,9 @@ def wrong_with(world: World, want: Outcome | ErrorClass, until: float) -> list[s
     return [*found, f"it leaves {left} behind"] if left else found
 
 
-def _differences(have: Outcome, want: Outcome) -> list[str]:
+def _differences(have: FinalState, want: FinalState) -> list[str]:
     return [
         f"{part.name} end as {getattr(have, part.name)}, not as {getattr(want, part.name)}"
-        for part in fields(Outcome)
+        for part in fields(FinalState)
         if getattr(have, part.name) != getattr(want, part.name)
     ]

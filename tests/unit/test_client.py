@@ -9,7 +9,7 @@ import kmock
 import pytest
 from kubernetes_asyncio import client
 
-from dispatch_operator.kube.client import Cluster, NoClusterError, connected, in_cluster
+from dispatch_operator.kube.client import Client, NoClusterError, connected, in_cluster
 from dispatch_operator.kube.errors import ApiError, Outcome
 
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs"
@@ -23,19 +23,19 @@ async def server() -> AsyncIterator[kmock.RawHandler]:
 
 
 @pytest.fixture
-async def kubernetes(server: kmock.RawHandler) -> AsyncIterator[Cluster]:
+async def kubernetes(server: kmock.RawHandler) -> AsyncIterator[Client]:
     configuration = client.Configuration()
     configuration.host = str(server.url).rstrip("/")
     configuration.api_key["BearerToken"] = "Bearer secret"
     async with client.ApiClient(configuration) as api:
-        yield Cluster(api)
+        yield Client(api)
 
 
 def status(code: int, reason: str, message: str) -> dict[str, Any]:
     return {"kind": "Status", "code": code, "reason": reason, "message": message}
 
 
-async def failed(kubernetes: Cluster, *, seconds: float = 5) -> ApiError:
+async def failed(kubernetes: Client, *, seconds: float = 5) -> ApiError:
     with pytest.raises(ApiError) as caught:
         await kubernetes.create("TrainJob", "team-a", BODY, timeout=seconds)
     return caught.value
@@ -64,7 +64,7 @@ async def failed(kubernetes: Cluster, *, seconds: float = 5) -> ApiError:
     ],
 )
 async def test_an_answer_is_definite_or_changed_nothing_or_leaves_it_open(
-    server: kmock.RawHandler, kubernetes: Cluster, code: int, reason: str, message: str, want: Outcome
+    server: kmock.RawHandler, kubernetes: Client, code: int, reason: str, message: str, want: Outcome
 ) -> None:
     server[f"post {PATH}"] << code << status(code, reason, message)
     error = await failed(kubernetes)
@@ -73,18 +73,18 @@ async def test_an_answer_is_definite_or_changed_nothing_or_leaves_it_open(
     assert "create TrainJob team-a/job failed" in str(error)
 
 
-async def test_a_missing_permission_names_verb_and_resource(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+async def test_a_missing_permission_names_verb_and_resource(server: kmock.RawHandler, kubernetes: Client) -> None:
     text = 'trainjobs is forbidden: User "u" cannot create resource "trainjobs" in API group "trainer.kubeflow.org"'
     server[f"post {PATH}"] << 403 << status(403, "Forbidden", text)
     assert "the operator may not create trainjobs" in str(await failed(kubernetes))
 
 
-async def test_retry_after_is_honoured(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+async def test_retry_after_is_honoured(server: kmock.RawHandler, kubernetes: Client) -> None:
     server[f"post {PATH}"] << 429 << status(429, "TooManyRequests", "slow down") << {"Retry-After": "7"}
     assert (await failed(kubernetes)).retry_after == 7.0
 
 
-async def test_no_answer_in_time_leaves_it_open(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+async def test_no_answer_in_time_leaves_it_open(server: kmock.RawHandler, kubernetes: Client) -> None:
     server[f"post {PATH}"] << (lambda: asyncio.Event().wait())
     error = await failed(kubernetes, seconds=0.05)
     assert (error.outcome, error.message) == (Outcome.UNANSWERED, "no answer in time")
@@ -95,12 +95,12 @@ async def test_a_refused_connection_changed_nothing() -> None:
     # Port 1 is never listened on here.
     configuration.host = "http://127.0.0.1:1"
     async with client.ApiClient(configuration) as api:
-        assert (await failed(Cluster(api))).outcome is Outcome.NOTHING_HAPPENED
+        assert (await failed(Client(api))).outcome is Outcome.NOTHING_HAPPENED
 
 
 @pytest.mark.parametrize("text", [b'{"metadata": {"na', b"", b"[]", b"garbage"])
 async def test_an_answer_that_is_cut_off_leaves_it_open(
-    server: kmock.RawHandler, kubernetes: Cluster, text: bytes
+    server: kmock.RawHandler, kubernetes: Client, text: bytes
 ) -> None:
     server[f"post {PATH}"] << 200 << text
     assert (await failed(kubernetes)).outcome is Outcome.UNANSWERED
@@ -115,30 +115,28 @@ async def test_a_connection_that_is_closed_after_the_request_leaves_it_open() ->
     configuration = client.Configuration()
     configuration.host = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server, client.ApiClient(configuration) as api:
-        assert (await failed(Cluster(api))).outcome is Outcome.UNANSWERED
+        assert (await failed(Client(api))).outcome is Outcome.UNANSWERED
 
 
-async def test_an_object_that_does_not_exist_is_none(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+async def test_an_object_that_does_not_exist_is_none(server: kmock.RawHandler, kubernetes: Client) -> None:
     server[f"get {PATH}/job"] << 404 << status(404, "NotFound", 'trainjobs "job" not found')
     assert await kubernetes.get("TrainJob", "team-a", "job", timeout=5) is None
 
 
-async def test_a_kind_that_is_not_served_is_no_absence(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+async def test_a_kind_that_is_not_served_is_no_absence(server: kmock.RawHandler, kubernetes: Client) -> None:
     server[f"get {PATH}/job"] << 404 << b"404 page not found\n"
     with pytest.raises(ApiError, match="is its CRD installed"):
         await kubernetes.get("TrainJob", "team-a", "job", timeout=5)
 
 
-async def test_names_can_not_reach_beyond_their_path(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+async def test_names_can_not_reach_beyond_their_path(server: kmock.RawHandler, kubernetes: Client) -> None:
     server.fallback << 404 << status(404, "NotFound", "no")
     await kubernetes.get("TrainJob", "team-a", "../../other/trainjobs/job?x=1", timeout=5)
     (request,) = list(server)
     assert request.url.raw_path == f"{PATH}/..%2F..%2Fother%2Ftrainjobs%2Fjob%3Fx=1"
 
 
-async def test_nulls_empty_lists_and_unicode_are_sent_as_they_are(
-    server: kmock.RawHandler, kubernetes: Cluster
-) -> None:
+async def test_nulls_empty_lists_and_unicode_are_sent_as_they_are(server: kmock.RawHandler, kubernetes: Client) -> None:
     body = {"metadata": {"name": "job"}, "spec": {"none": None, "empty": [], "zero": 0, "text": "é\u2028😀"}}
     server[f"post {PATH}"] << body
     assert await kubernetes.create("TrainJob", "team-a", body, timeout=5) == body
@@ -147,7 +145,7 @@ async def test_nulls_empty_lists_and_unicode_are_sent_as_they_are(
     assert request.headers["Authorization"] == "Bearer secret"
 
 
-async def test_a_delete_carries_its_preconditions(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+async def test_a_delete_carries_its_preconditions(server: kmock.RawHandler, kubernetes: Client) -> None:
     server[f"delete {PATH}/job"] << {"kind": "Status"}
     await kubernetes.delete("TrainJob", "team-a", "job", timeout=5, uid="u", resource_version="7")
     (request,) = list(server)
@@ -156,7 +154,7 @@ async def test_a_delete_carries_its_preconditions(server: kmock.RawHandler, kube
     assert sent["propagationPolicy"] == "Background"
 
 
-async def test_a_list_sends_its_selectors(server: kmock.RawHandler, kubernetes: Cluster) -> None:
+async def test_a_list_sends_its_selectors(server: kmock.RawHandler, kubernetes: Client) -> None:
     server["get /api/v1/namespaces/team-a/pods"] << {"items": [{"kind": "Pod"}]}
     found = await kubernetes.select("Pod", "team-a", timeout=5, label_selector="a=b")
     assert found == ({"kind": "Pod"},)
@@ -196,7 +194,7 @@ def test_a_named_kubeconfig_wins_over_the_pods_account(
 
 
 async def test_a_session_for_watches_reads_the_credentials_anew_and_tells_what_was_answered(
-    server: kmock.RawHandler, kubernetes: Cluster
+    server: kmock.RawHandler, kubernetes: Client
 ) -> None:
     told: list[tuple[str, bool]] = []
     server["get /good"] << b"{}"
@@ -211,7 +209,7 @@ async def test_a_session_for_watches_reads_the_credentials_anew_and_tells_what_w
 
 
 async def test_a_session_that_is_closed_in_the_middle_fails_as_kopf_expects(
-    server: kmock.RawHandler, kubernetes: Cluster
+    server: kmock.RawHandler, kubernetes: Client
 ) -> None:
     # kopf closes it when another request was refused, and logs in anew; it takes any other error for the end.
     session = kubernetes.session(lambda *_: None)
@@ -222,9 +220,7 @@ async def test_a_session_that_is_closed_in_the_middle_fails_as_kopf_expects(
         await session.get(kubernetes.server + "/any")
 
 
-async def test_credentials_that_a_watch_shows_to_be_refused_count(
-    server: kmock.RawHandler, kubernetes: Cluster
-) -> None:
+async def test_credentials_that_a_watch_shows_to_be_refused_count(server: kmock.RawHandler, kubernetes: Client) -> None:
     server["get /any"] << 401
     async with kubernetes.session(lambda *_: None) as session, session.get(kubernetes.server + "/any?watch=true"):
         pass

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from support.builders import JOB, NAME, NAMESPACE, make_backend, make_runtime, make_start
 
 Object = dict[str, Any]
@@ -16,19 +16,19 @@ def stored(obj: Object, version: int, uid: str = "u") -> Object:
 
 
 @pytest.fixture
-def cache() -> Cache:
-    cache = Cache()
-    cache.put("DispatchStart", stored(make_start(), 1))
-    cache.put("DispatchStart", stored(make_start("same-job"), 2, "v"))
-    cache.put("DispatchStart", stored(make_start("other-job", job=JOB[:-1] + "Z"), 3, "w"))
+def store() -> Store:
+    store = Store()
+    store.put("DispatchStart", stored(make_start(), 1))
+    store.put("DispatchStart", stored(make_start("same-job"), 2, "v"))
+    store.put("DispatchStart", stored(make_start("other-job", job=JOB[:-1] + "Z"), 3, "w"))
     invalid = make_start("invalid", job="no")
     invalid["spec"]["backend"] = "another"
     invalid["spec"]["request"]["spec"]["extensions"]["kubeflow/RuntimeRef"] = {
         "kind": "TrainingRuntime",
         "name": "mine",
     }
-    cache.put("DispatchStart", stored(invalid, 4, "x"))
-    return cache
+    store.put("DispatchStart", stored(invalid, 4, "x"))
+    return store
 
 
 def names(keys: Any) -> set[str]:
@@ -65,52 +65,52 @@ def named(kind: str, name: str, namespace: str | None = NAMESPACE) -> Object:
         ("another namespace's runtime nobody", "TrainingRuntime", named("TrainingRuntime", "mine", "team-b"), set()),
     ],
 )
-def test_whom_a_change_concerns(cache: Cache, what: str, kind: str, obj: Object, want: set[str]) -> None:
-    assert names(cache.concerned(kind, obj)) == want, what
+def test_whom_a_change_concerns(store: Store, what: str, kind: str, obj: Object, want: set[str]) -> None:
+    assert names(store.concerned(kind, obj)) == want, what
 
 
-def test_an_older_state_never_replaces_a_newer_one(cache: Cache) -> None:
+def test_an_older_state_never_replaces_a_newer_one(store: Store) -> None:
     newer = stored(make_start(gate="Open"), 9)
-    cache.put("DispatchStart", newer)
-    cache.put("DispatchStart", stored(make_start(), 8))
-    assert cache.get("DispatchStart", NAMESPACE, "llama-s1") == newer
+    store.put("DispatchStart", newer)
+    store.put("DispatchStart", stored(make_start(), 8))
+    assert store.get("DispatchStart", NAMESPACE, "llama-s1") == newer
 
 
-def test_another_object_of_the_name_replaces_it_whatever_its_version(cache: Cache) -> None:
-    cache.put("DispatchStart", stored(make_start(), 9))
+def test_another_object_of_the_name_replaces_it_whatever_its_version(store: Store) -> None:
+    store.put("DispatchStart", stored(make_start(), 9))
     other = stored(make_start(gate="Open"), 8, "another")
-    cache.put("DispatchStart", other)
-    assert cache.get("DispatchStart", NAMESPACE, "llama-s1") == other
+    store.put("DispatchStart", other)
+    assert store.get("DispatchStart", NAMESPACE, "llama-s1") == other
 
 
-def test_a_late_deletion_does_not_drop_the_next_object_of_the_name(cache: Cache) -> None:
-    cache.put("DispatchStart", stored(make_start(), 9, "next"))
-    cache.drop("DispatchStart", stored(make_start(), 5))
-    assert cache.get("DispatchStart", NAMESPACE, "llama-s1") is not None
-    cache.drop("DispatchStart", stored(make_start(), 9, "next"))
-    assert cache.get("DispatchStart", NAMESPACE, "llama-s1") is None
-    assert cache.observe(Key(NAMESPACE, "llama-s1")) is None
-    assert names(cache.concerned("TrainJob", named("TrainJob", NAME))) == {"same-job"}
+def test_a_late_deletion_does_not_drop_the_next_object_of_the_name(store: Store) -> None:
+    store.put("DispatchStart", stored(make_start(), 9, "next"))
+    store.drop("DispatchStart", stored(make_start(), 5))
+    assert store.get("DispatchStart", NAMESPACE, "llama-s1") is not None
+    store.drop("DispatchStart", stored(make_start(), 9, "next"))
+    assert store.get("DispatchStart", NAMESPACE, "llama-s1") is None
+    assert store.observe(Key(NAMESPACE, "llama-s1")) is None
+    assert names(store.concerned("TrainJob", named("TrainJob", NAME))) == {"same-job"}
 
 
 def test_a_version_that_is_no_number_is_taken_as_it_comes() -> None:
-    cache = Cache()
+    store = Store()
     for version in ("b", "a"):
         obj = named("TrainJob", NAME)
         obj["metadata"]["resourceVersion"] = version
-        cache.put("TrainJob", obj)
-    assert cache.get("TrainJob", NAMESPACE, NAME)["metadata"]["resourceVersion"] == "a"  # type: ignore[index]
+        store.put("TrainJob", obj)
+    assert store.get("TrainJob", NAMESPACE, NAME)["metadata"]["resourceVersion"] == "a"  # type: ignore[index]
 
 
 def test_what_is_large_and_never_looked_at_is_not_kept() -> None:
-    cache = Cache()
+    store = Store()
     obj = named("TrainJob", NAME)
     obj["metadata"] |= {
         "managedFields": [{}],
         "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "x", "kept": "y"},
     }
-    cache.put("TrainJob", obj)
-    held = cache.get("TrainJob", NAMESPACE, NAME)
+    store.put("TrainJob", obj)
+    held = store.get("TrainJob", NAMESPACE, NAME)
     assert held is not None
     assert held["metadata"] == {"name": NAME, "namespace": NAMESPACE, "annotations": {"kept": "y"}}
 
@@ -139,25 +139,25 @@ def workload(
         ("an open Workload's reason", {"gate": "", "reason": "y"}, True),
     ],
 )
-def test_which_changes_of_a_workload_wake_a_look(cache: Cache, what: str, change: dict[str, Any], wakes: bool) -> None:
-    cache.put("Workload", workload(1))
-    assert names(cache.concerned("Workload", workload(1))) == {"llama-s1", "same-job"}
-    cache.put("Workload", workload(2, **change))
-    assert bool(names(cache.concerned("Workload", workload(2, **change)))) is wakes, what
+def test_which_changes_of_a_workload_wake_a_look(store: Store, what: str, change: dict[str, Any], wakes: bool) -> None:
+    store.put("Workload", workload(1))
+    assert names(store.concerned("Workload", workload(1))) == {"llama-s1", "same-job"}
+    store.put("Workload", workload(2, **change))
+    assert bool(names(store.concerned("Workload", workload(2, **change)))) is wakes, what
     if change.get("gate") == "":
-        cache.put("Workload", workload(3, gate="", reason="z"))
-        assert names(cache.concerned("Workload", workload(3, gate="", reason="z"))) == {"llama-s1", "same-job"}
+        store.put("Workload", workload(3, gate="", reason="z"))
+        assert names(store.concerned("Workload", workload(3, gate="", reason="z"))) == {"llama-s1", "same-job"}
 
 
-def test_a_workload_of_another_namespace_is_nobodys(cache: Cache) -> None:
+def test_a_workload_of_another_namespace_is_nobodys(store: Store) -> None:
     # An owner reference reaches no further than its namespace; a tenant may write any UID there.
     owner = [{"kind": "TrainJob", "name": NAME, "uid": "job"}]
     ours = {**named("Workload", "ours"), "metadata": {"name": "ours", "namespace": NAMESPACE, "ownerReferences": owner}}
     theirs = {"kind": "Workload", "metadata": {"name": "theirs", "namespace": "team-b", "ownerReferences": owner}}
-    cache.put("Workload", stored(ours, 5, "w1"))
-    cache.put("Workload", stored(theirs, 6, "w2"))
-    found = cache.workload(NAMESPACE, "job")
+    store.put("Workload", stored(ours, 5, "w1"))
+    store.put("Workload", stored(theirs, 6, "w2"))
+    found = store.workload(NAMESPACE, "job")
     assert found
     assert found["metadata"]["name"] == "ours"
-    cache.drop("Workload", theirs)
-    assert cache.workload(NAMESPACE, "job") == found
+    store.drop("Workload", theirs)
+    assert store.workload(NAMESPACE, "job") == found

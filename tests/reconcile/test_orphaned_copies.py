@@ -36,7 +36,7 @@ def tidier(api: FakeApi) -> Leftovers:
     operator = FakeOperator(api)
     operator.watch()
     cluster: Any = api
-    return Leftovers(ForegroundDeletion(cluster, operator.cache), OrphanedCopies(cluster, operator.cache))
+    return Leftovers(ForegroundDeletion(cluster, operator.store), OrphanedCopies(cluster, operator.store))
 
 
 def set_status(api: FakeApi, **status: Any) -> None:
@@ -100,7 +100,7 @@ async def test_the_copy_that_a_start_uses_is_kept(api: FakeApi) -> None:
 
 async def test_what_only_the_cache_says_collects_nothing(api: FakeApi) -> None:
     stale = tidier(api)
-    stale.collector.cache.drop("DispatchStart", api.one("DispatchStart"))
+    stale.collector.store.drop("DispatchStart", api.one("DispatchStart"))
     await stale.reconcile(KEY)
     assert len(api.all(COPY)) == 1
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.kube.store import Cache, Key
+from dispatch_operator.kube.store import Key, Store
 from support.builders import NAMESPACE, make_backend, make_runtime
 
 Object = dict[str, Any]
@@ -33,16 +33,16 @@ def placed(obj: Object, namespace: str, uid: str) -> Object:
 
 
 @pytest.fixture
-def cache() -> Cache:
-    cache = Cache()
+def store() -> Store:
+    store = Store()
     mine = {"kind": COPY, "name": "mine"}
     for obj, namespace, uid in (
         (make_backend(), NAMESPACE, "u"),
         (make_backend("second", probeRuntime=mine), NAMESPACE, "v"),
         (make_backend(probeRuntime=mine), "team-b", "w"),
     ):
-        cache.put(BACKEND, placed(obj, namespace, uid))
-    return cache
+        store.put(BACKEND, placed(obj, namespace, uid))
+    return store
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def cache() -> Cache:
     ],
 )
 def test_whose_probe_a_change_concerns(
-    cache: Cache, what: str, kind: str, obj: Object, want: set[tuple[str, str]]
+    store: Store, what: str, kind: str, obj: Object, want: set[tuple[str, str]]
 ) -> None:
-    assert {tuple(key) for key in cache.probed(kind, obj)} == want, what
+    assert {tuple(key) for key in store.probed(kind, obj)} == want, what
 
 
-def test_what_a_backends_probes_have_left_is_its_own(cache: Cache) -> None:
+def test_what_a_backends_probes_have_left_is_its_own(store: Store) -> None:
     for kind, obj in (
         (JOB, made_by_probe("dj-a")),
         (COPY, made_by_probe("dj-a")),
@@ -73,23 +73,23 @@ def test_what_a_backends_probes_have_left_is_its_own(cache: Cache) -> None:
         (COPY, made_by_probe("dj-d", label=None)),
         ("JobSet", made_by_probe("dj-a")),
     ):
-        cache.put(kind, obj)
-    backend = cache.get(BACKEND, NAMESPACE, "default") or {}
-    assert sorted(left["metadata"]["name"] for left in cache.left_by_probes(backend)) == ["dj-a", "dj-a", "dj-b"]
-    assert set(cache.targets(BACKEND, backend)) == {Key(NAMESPACE, "dj-a"), Key(NAMESPACE, "dj-b")}
+        store.put(kind, obj)
+    backend = store.get(BACKEND, NAMESPACE, "default") or {}
+    assert sorted(left["metadata"]["name"] for left in store.left_by_probes(backend)) == ["dj-a", "dj-a", "dj-b"]
+    assert set(store.targets(BACKEND, backend)) == {Key(NAMESPACE, "dj-a"), Key(NAMESPACE, "dj-b")}
 
 
 @pytest.mark.looptime
-async def test_a_wait_ends_with_the_watch_or_with_its_time(cache: Cache) -> None:
+async def test_a_wait_ends_with_the_watch_or_with_its_time(store: Store) -> None:
     copy = made_by_probe("dj-a")
-    cache.put(COPY, copy)
+    store.put(COPY, copy)
     loop = asyncio.get_running_loop()
-    loop.call_later(2, cache.drop, COPY, copy)
-    assert not await cache.gone(COPY, NAMESPACE, "dj-a", "dj-a", 1)
-    assert await cache.gone(COPY, NAMESPACE, "dj-a", "dj-a", 10)
+    loop.call_later(2, store.drop, COPY, copy)
+    assert not await store.gone(COPY, NAMESPACE, "dj-a", "dj-a", 1)
+    assert await store.gone(COPY, NAMESPACE, "dj-a", "dj-a", 10)
     assert loop.time() == pytest.approx(2)
-    assert await cache.gone(COPY, NAMESPACE, "dj-a", "dj-a", 0)
-    cache.put(COPY, copy)
+    assert await store.gone(COPY, NAMESPACE, "dj-a", "dj-a", 0)
+    store.put(COPY, copy)
     # Another one of the name is not the one that was waited for.
-    assert await cache.gone(COPY, NAMESPACE, "dj-a", "an-earlier-one", 0)
-    assert not await cache.until(lambda: False, 0)
+    assert await store.gone(COPY, NAMESPACE, "dj-a", "an-earlier-one", 0)
+    assert not await store.until(lambda: False, 0)

@@ -33,7 +33,7 @@ class Watcher(Protocol):
 
 
 @dataclass
-class Plan:
+class FaultPlan:
     """What happens to which request, counted from 0 after the plan was made."""
 
     place: int = -1
@@ -64,10 +64,10 @@ def _alike(one: Request, other: Request | None) -> bool:
 
 
 @dataclass
-class World(FakeApi):
+class FaultyApi(FakeApi):
     """The API server, its garbage collector, Kueue when there is one, and the watches."""
 
-    plan: Plan = field(default_factory=Plan)
+    plan: FaultPlan = field(default_factory=FaultPlan)
     kueue: bool = False
     watchers: list[Watcher] = field(default_factory=list)
     asked: list[tuple[float, Request]] = field(default_factory=list)
@@ -79,7 +79,7 @@ class World(FakeApi):
     """What was seen that must never be."""
     base: tuple[str, str, Fault] | None = None
     """A fault that the scenario is about: the first request of a verb and kind meets it, whatever else is planned."""
-    reacts: Callable[["World"], None] = lambda _world: None
+    reacts: Callable[["FaultyApi"], None] = lambda _world: None
     """What the scenario's other controllers do after each request."""
     began: float | None = None
     """When this world began, by the event loop's clock."""
