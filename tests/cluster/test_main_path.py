@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from controlplane.kubectl import KubectlError
-from dispatch_operator.reconcile.conditions import broken_invariants
 from support.builders import NAME, make_backend, make_runtime, make_start
+from support.invariants import broken_invariants
 from support.service import Service
 from support.waiting import until
 

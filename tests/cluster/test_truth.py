@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from controlplane.kubectl import KubectlError
-from dispatch_operator.render import target_name
 from support.builders import JOB, NAME, make_backend, make_runtime, make_start
 from support.container_expansion import expand
 from support.operator import conditions, message
 from support.policies import INJECTED, configuration, mutate
+from support.rendering import target_name
 from support.service import Service, serving
 from support.waiting import until
 

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from dispatch_operator.controllers.admission_check import AdmissionChecks
-from dispatch_operator.kube.store import Key, Store
-from support.builders import NAME, NAMESPACE, make_start
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
+from support.builders import NAME, NAMESPACE, make_condition, make_start
 from support.fake_api import FakeApi, always, refusal
+from support.records import watched
 
 Object = dict[str, Any]
 WORKLOAD, CHECK = "Workload", "dispatch-start"
@@ -45,8 +47,8 @@ def started(gate: str, *, uid: str = "start-uid", reference: str = "job-uid", st
     made["metadata"]["uid"] = uid
     made["status"] = {
         "phase": "Gated",
-        "reference": {"uid": reference},
-        "conditions": [{"type": "Started", "status": status}],
+        "reference": {"name": f"{NAMESPACE}/{NAME}", "uid": reference},
+        "conditions": [make_condition("Started", status)],
     }
     return made
 
@@ -91,7 +93,7 @@ def put(api: FakeApi, *objects: Object) -> AdmissionChecks:
     store = Store()
     for obj in objects:
         made = dict(obj)
-        store.put(obj["kind"], api.put(made, **made.pop("status", {})))
+        store.put(watched(api.put(made, **made.pop("status", {}))))
     cluster: Any = api
     return AdmissionChecks(cluster, store, lambda: 1_767_225_600.0)
 
@@ -203,5 +205,5 @@ async def test_what_fails_is_tried_again_until_the_watch_tells_that_it_is_gone(
     checks = put(api, make_check(), make_workload(), make_job(), started("Open"))
     api.before = always("apply", WORKLOAD, refusal("apply", WORKLOAD, status, reason, "no"))
     assert (await checks.reconcile(KEY)).requeue
-    checks.store.drop(WORKLOAD, api.one(WORKLOAD))
+    checks.store.drop(watched(api.one(WORKLOAD)))
     assert not (await checks.reconcile(KEY)).requeue

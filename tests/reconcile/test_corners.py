@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.reconcile.actions import Action
-from dispatch_operator.reconcile.learn import learn
-from dispatch_operator.reconcile.observation import Observed
+from dispatch_operator.reconcile.actions import Action, Slot
+from dispatch_operator.reconcile.reconciler import carry_out
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
 from support.operator import FakeOperator, conditions, message
@@ -307,9 +306,10 @@ async def test_what_turns_up_late_and_can_not_be_deleted_is_tried_again(
     assert api.all(kind) == []
 
 
-def test_an_act_that_nobody_knows_is_an_error_of_ours() -> None:
-    with pytest.raises(TypeError, match="unknown act"):
-        learn(Observed(make_start()), Action(), None, 0.0)
+async def test_an_action_that_nobody_knows_is_an_error_of_ours() -> None:
+    client: Any = FakeApi()
+    with pytest.raises(TypeError, match="unknown action"):
+        await carry_out(client, NAMESPACE, Action(Slot.COPY), timeout=1.0)
 
 
 async def test_a_second_start_of_a_submission_is_refused_while_the_first_one_lives(

@@ -4,11 +4,15 @@ from typing import Any
 
 import pytest
 
+from dispatch_operator.api.models import read_backend
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion, stand_in
-from dispatch_operator.kube.store import Key, Store
-from dispatch_operator.render import read_backend, render_train_job, terms_of
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
+from dispatch_operator.render.terms import terms_of
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, refusal
+from support.records import job_of, watched
+from support.rendering import render_train_job
 
 Object = dict[str, Any]
 KEY = Key(NAMESPACE, NAME)
@@ -30,7 +34,7 @@ def api() -> FakeApi:
 def foreground_deletion(api: FakeApi) -> ForegroundDeletion:
     store = Store()
     for job in api.all("TrainJob"):
-        store.put("TrainJob", job)
+        store.put(watched(job))
     return ForegroundDeletion(api, store)  # type: ignore[arg-type]
 
 
@@ -83,12 +87,12 @@ async def test_what_fails_is_tried_again(api: FakeApi, reason: str, want: bool) 
 
 def test_a_job_with_processes_keeps_its_torch_policy() -> None:
     job = leaving()
-    assert "torch" not in stand_in(job)["spec"]["mlPolicy"]
+    assert "torch" not in stand_in(job_of(job))["spec"]["mlPolicy"]
     job["spec"]["trainer"]["numProcPerNode"] = 2
-    assert stand_in(job)["spec"]["mlPolicy"]["torch"] == {}
+    assert stand_in(job_of(job))["spec"]["mlPolicy"]["torch"] == {}
 
 
 def test_a_patch_that_was_removed_by_hand_leaves_the_trainers_job() -> None:
     job = leaving()
     del job["spec"]["runtimePatches"]
-    assert [part["name"] for part in stand_in(job)["spec"]["template"]["spec"]["replicatedJobs"]] == ["node"]
+    assert [part["name"] for part in stand_in(job_of(job))["spec"]["template"]["spec"]["replicatedJobs"]] == ["node"]

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
-from support.builders import make_backend, make_runtime, make_start
+from support.builders import make_backend, make_condition, make_runtime, make_start
 from support.fake_api import FakeApi
 from support.operator import FakeOperator, conditions, message
 
@@ -99,7 +99,7 @@ async def test_a_status_that_claims_a_start_that_never_was_is_lost(api: FakeApi)
     claimed = {
         "phase": "Gated",
         "reference": {"name": "x", "uid": "x"},
-        "conditions": [{"type": "Started", "status": "True"}],
+        "conditions": [make_condition("Started")],
     }
     api.edit("DispatchStart", lambda held: held.update(status=claimed))
     operator = FakeOperator(api)

@@ -7,6 +7,7 @@ import pytest
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, Request, always, nth, refusal, unanswered
 from support.operator import FakeOperator, conditions, message
+from support.records import watched
 
 Object = dict[str, Any]
 # In virtual time: a reconcile waits for the Workload.
@@ -52,7 +53,7 @@ class FakeKueueApi(FakeApi):
     async def create(self, kind: str, namespace: str, body: Object, *, timeout: float) -> Object:
         made = await super().create(kind, namespace, body, timeout=timeout)
         if kind == JOB and self.makes is not None:
-            self.operator.store.put(WORKLOAD, put_workload(self, **self.makes))
+            self.operator.store.put(watched(put_workload(self, **self.makes)))
         return made
 
 

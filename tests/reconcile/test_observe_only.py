@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.reconcile.actions import MarkUnproven, ReadBackend
 from dispatch_operator.reconcile.events import events
 from support.backends import FakeBackends, unproven
-from support.builders import NAMESPACE, make_backend, make_runtime, make_start
+from support.builders import NAMESPACE, make_backend, make_condition, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
 from support.openapi import served
 from support.operator import NOW, FakeOperator, conditions, message
@@ -49,7 +48,7 @@ async def test_a_start_waits_for_the_first_verdict(api: FakeApi, operator: FakeO
     assert conditions(start)["Ready"] == ("Unknown", "WaitingForProbe")
     assert "has not been probed yet" in message(start, "Started")
     assert api.writes() == ["patch DispatchStart status"]
-    told = {"type": "Ready", "status": "Unknown", "message": "still being probed"}
+    told = make_condition("Ready", "Unknown", message="still being probed")
     api.edit(BACKEND, lambda held: held["status"].update(conditions=[told]))
     assert "still being probed" in message(await operator.settle(), "Started")
     api.edit(BACKEND, lambda held: held.update(status=make_backend()["status"]))
@@ -128,7 +127,7 @@ async def test_a_start_that_is_stored_changed_makes_its_backend_observe_only(
     writes = api.writes()
     assert writes.count("patch DispatchBackend status") == 1
     assert writes.index("patch DispatchBackend status") == writes.index("patch DispatchStart status") + 1
-    (event,) = [event for pair in operator.announced for event in events(*pair) if pair[1]["kind"] == BACKEND]
+    (event,) = [event for pair in operator.announced for event in events(*pair) if pair[1].KIND == BACKEND]
     assert (event.type, event.reason) == ("Warning", "ObserveOnly")
     # The next one is refused before anything is created.
     api.put(make_start("second", submission=2))
@@ -228,7 +227,3 @@ async def test_a_doubted_backend_is_probed_at_once() -> None:
     probing.ahead = 1.1
     await probing.reconcile()
     assert unproven(probing.status()) == {}
-
-
-def test_acts_name_what_they_do() -> None:
-    assert MarkUnproven({}, "default", "u", "1").name == ReadBackend("default").name

@@ -7,10 +7,11 @@ import pytest
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
-from dispatch_operator.kube.store import Key
-from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
+from dispatch_operator.kube.index import Key
+from support.builders import NAME, NAMESPACE, make_backend, make_condition, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
 from support.operator import FakeOperator
+from support.records import watched
 
 Object = dict[str, Any]
 COPY = "TrainingRuntime"
@@ -43,7 +44,7 @@ def set_status(api: FakeApi, **status: Any) -> None:
     api.edit("DispatchStart", lambda start: start["status"].update(status))
 
 
-STARTED = [{"type": "Started", "status": "True"}]
+STARTED = [make_condition("Started")]
 
 
 async def test_a_copy_whose_start_goes_on_is_kept_without_a_request(api: FakeApi) -> None:
@@ -62,11 +63,11 @@ async def test_a_copy_whose_start_goes_on_is_kept_without_a_request(api: FakeApi
         ("its start is finally refused", lambda api: set_status(api, phase="Refused")),
         (
             "its start has another copy",
-            lambda api: set_status(api, phase="Gated", conditions=STARTED, copy={"uid": "another"}),
+            lambda api: set_status(api, phase="Gated", conditions=STARTED, copy={"name": NAME, "uid": "another"}),
         ),
         (
             "its start is lost, with another copy",
-            lambda api: set_status(api, phase="Lost", conditions=STARTED, copy={"uid": "another"}),
+            lambda api: set_status(api, phase="Lost", conditions=STARTED, copy={"name": NAME, "uid": "another"}),
         ),
     ],
 )
@@ -93,14 +94,14 @@ async def test_a_copy_is_left_alone_when(api: FakeApi, what: str, change: Any) -
 
 
 async def test_the_copy_that_a_start_uses_is_kept(api: FakeApi) -> None:
-    set_status(api, phase="Gated", conditions=STARTED, copy={"uid": api.one(COPY)["metadata"]["uid"]})
+    set_status(api, phase="Gated", conditions=STARTED, copy={"name": NAME, "uid": api.one(COPY)["metadata"]["uid"]})
     await tidier(api).reconcile(KEY)
     assert len(api.all(COPY)) == 1
 
 
 async def test_what_only_the_cache_says_collects_nothing(api: FakeApi) -> None:
     stale = tidier(api)
-    stale.collector.store.drop("DispatchStart", api.one("DispatchStart"))
+    stale.orphaned_copies.store.drop(watched(api.one("DispatchStart")))
     await stale.reconcile(KEY)
     assert len(api.all(COPY)) == 1
 

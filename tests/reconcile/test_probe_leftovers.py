@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
+from dispatch_operator.controllers.enqueue import targets_of
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
-from dispatch_operator.kube.store import Key
+from dispatch_operator.kube.index import Key
 from support.backends import FakeBackends, left, make_api, unproven
 from support.builders import NAMESPACE
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
+from support.records import backend_of
 
 Object = dict[str, Any]
 pytestmark = pytest.mark.looptime
@@ -156,7 +158,7 @@ async def test_a_deleted_backend_takes_the_copy_of_its_probe_along(api: FakeApi)
     operator = FakeBackends(api)
     backend = api.one(BACKEND)
     (copy,) = api.all(COPY)
-    concerned = list(operator.store.targets(BACKEND, backend))
+    concerned = list(targets_of(operator.store, backend_of(backend)))
     assert concerned == [Key(NAMESPACE, copy["metadata"]["name"])]
     cluster: Any = api
     tidier = Leftovers(ForegroundDeletion(cluster, operator.store), OrphanedCopies(cluster, operator.store))

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.kube.errors import ApiError, Outcome
+from dispatch_operator.kube.errors import ApiError, Effect
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
 from support.operator import FakeOperator, conditions, message
+from support.records import watched
 
 Object = dict[str, Any]
 COPY, JOB = "TrainingRuntime", "TrainJob"
@@ -146,7 +147,7 @@ async def test_a_backend_that_the_cache_has_not_seen_is_read_before_a_verdict(
     api: FakeApi, operator: FakeOperator
 ) -> None:
     operator.watch()
-    operator.store.drop("DispatchBackend", api.one("DispatchBackend"))
+    operator.store.drop(watched(api.one("DispatchBackend")))
     await operator.reconcile(stale=True)
     assert operator.start()["status"]["phase"] == "Gated"
 
@@ -303,7 +304,7 @@ NOTHING_HAPPENED = (
     refusal("create", "x", 409, "Conflict", "try again"),
     refusal("create", "x", 429, "TooManyRequests", "slow down"),
     refusal("create", "x", 500, "InternalError", 'failed calling webhook "x": connection refused'),
-    ApiError("create", "x", Outcome.NOTHING_HAPPENED, "connection refused"),
+    ApiError("create", "x", Effect.NOTHING_HAPPENED, "connection refused"),
 )
 
 

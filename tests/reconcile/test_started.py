@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.reconcile.conditions import broken_invariants
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
+from support.invariants import broken_invariants
 from support.operator import FakeOperator, conditions, message
+from support.records import watched
 
 Object = dict[str, Any]
 COPY, JOB = "TrainingRuntime", "TrainJob"
@@ -312,7 +313,7 @@ async def test_a_second_train_job_is_never_opened(api: FakeApi, operator: FakeOp
 
 async def test_a_train_job_missing_from_the_cache_alone_is_not_lost(api: FakeApi, operator: FakeOperator) -> None:
     operator.watch()
-    operator.store.drop(JOB, api.one(JOB))
+    operator.store.drop(watched(api.one(JOB)))
     await operator.reconcile(stale=True)
     assert operator.start()["status"]["phase"] == "Gated"
     assert api.writes() == []
@@ -320,7 +321,7 @@ async def test_a_train_job_missing_from_the_cache_alone_is_not_lost(api: FakeApi
 
 async def test_a_train_job_that_can_not_be_read_is_not_lost(api: FakeApi, operator: FakeOperator) -> None:
     operator.watch()
-    operator.store.drop(JOB, api.one(JOB))
+    operator.store.drop(watched(api.one(JOB)))
     api.before = always("get", JOB, unanswered("get"))
     assert (await operator.reconcile(stale=True)).requeue
     assert api.writes() == []

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch_operator.controllers.backend import BackendController
-from dispatch_operator.kube.store import Key, Store
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
+from dispatch_operator.reconcile.events import Owned
 from support.builders import NAMESPACE, make_backend, make_runtime
 from support.fake_api import FakeApi
 from support.openapi import served
 from support.operator import NOW
+from support.records import watched
 
 Object = dict[str, Any]
 PROBED = ("TrainJob", "TrainingRuntime")
@@ -36,14 +39,14 @@ class FakeBackends:
     api: FakeApi
     version: str = "1.0.0"
     store: Store = field(default_factory=Store)
-    announced: list[tuple[Object, Object]] = field(default_factory=list)
+    announced: list[tuple[Owned, Owned]] = field(default_factory=list)
     ahead: float = 0.0
     """Seconds by which the clock was set forward."""
 
     def __post_init__(self) -> None:
         """Begin with what there is, as a restarted operator does."""
         for obj in list(self.api.objects.values()):
-            self.store.put(obj["kind"], obj)
+            self.store.put(watched(obj))
         self.api.watches.append(self._watch)
         self.backends = BackendController(
             self.api,  # type: ignore[arg-type]
@@ -53,8 +56,8 @@ class FakeBackends:
             self.version,
         )
 
-    def _watch(self, kind: str, obj: Object, gone: bool) -> None:
-        (self.store.drop if gone else self.store.put)(kind, obj)
+    def _watch(self, _kind: str, obj: Object, gone: bool) -> None:
+        (self.store.drop if gone else self.store.put)(watched(obj))
 
     def now(self) -> float:
         """Return the time in seconds since the epoch."""

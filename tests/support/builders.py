@@ -33,6 +33,18 @@ def make_start(name: str = "llama-s1", *, gate: str = "Closed", retry: str = "On
     }
 
 
+def make_condition(kind: str, status: str = "True", reason: str | None = None, message: str = "") -> Object:
+    """Return a condition of a DispatchStart or a DispatchBackend."""
+    return {
+        "type": kind,
+        "status": status,
+        "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "reason": reason or kind,
+        "message": message,
+    }
+
+
 def make_backend(name: str = "default", **spec: Any) -> Object:
     """Return a DispatchBackend that takes everything, and whose gates are proven."""
     reference = {"kind": "ClusterTrainingRuntime", "name": RUNTIME}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator.kube.errors import ApiError, Outcome, answered
+from dispatch_operator.kube.errors import ApiError, Effect, answered
 
 Object = dict[str, Any]
 
@@ -233,7 +233,7 @@ def refusal(verb: str, kind: str, status: int, reason: str, message: str) -> Api
 
 def unanswered(verb: str = "create", kind: str = "TrainJob") -> ApiError:
     """Return the error of a request whose answer never came."""
-    return ApiError(verb, kind, Outcome.UNANSWERED, "no answer in time")
+    return ApiError(verb, kind, Effect.UNANSWERED, "no answer in time")
 
 
 def nth(number: int, verb: str, kind: str, error: ApiError) -> Fault:

@@ -3,12 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator.kube.store import Key, Store
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
-from dispatch_operator.reconcile.conditions import broken_invariants
+from dispatch_operator.reconcile.events import Owned
 from dispatch_operator.reconcile.reconciler import Reconciler
 from support.builders import NAMESPACE
 from support.fake_api import FakeApi
+from support.invariants import broken_invariants
+from support.records import watched
 
 Object = dict[str, Any]
 CACHED = (
@@ -32,7 +35,7 @@ class FakeOperator:
     api: FakeApi
     now: float = NOW
     store: Store = field(default_factory=Store)
-    announced: list[tuple[Object, Object]] = field(default_factory=list)
+    announced: list[tuple[Owned, Owned]] = field(default_factory=list)
     checks_invariants: bool = True
 
     def watch(self) -> None:
@@ -42,7 +45,7 @@ class FakeOperator:
             for obj in self.api.all(kind):
                 # The operator watches only the TrainJobs that carry its label.
                 if kind != "TrainJob" or obj["metadata"].get("labels", {}).get(MANAGED_BY):
-                    self.store.put(kind, obj)
+                    self.store.put(watched(obj))
 
     async def reconcile(self, name: str = "llama-s1", *, stale: bool = False) -> Result:
         """Look once; every status that is written keeps the invariants."""

@@ -3,10 +3,10 @@
 from typing import Any
 
 from controlplane import Cluster
-from dispatch_operator.kube.client import RESOURCES
+from dispatch_operator.api.kinds import RESOURCES
 
 Object = dict[str, Any]
-PATHS = {resource.plural: resource.path for resource in RESOURCES.values()} | {
+PATHS = {resource.plural: resource.path().rpartition("/")[0] for resource in RESOURCES.values()} | {
     "configmaps": "/api/v1",
     "jobsets": "/apis/jobset.x-k8s.io/v1alpha2",
     "leases": "/apis/coordination.k8s.io/v1",

@@ -10,7 +10,7 @@ import pytest
 from kubernetes_asyncio import client
 
 from dispatch_operator.kube.client import Client, NoClusterError, connected, in_cluster
-from dispatch_operator.kube.errors import ApiError, Outcome
+from dispatch_operator.kube.errors import ApiError, Effect
 
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs"
 BODY = {"metadata": {"name": "job"}}
@@ -44,31 +44,31 @@ async def failed(kubernetes: Client, *, seconds: float = 5) -> ApiError:
 @pytest.mark.parametrize(
     ("code", "reason", "message", "want"),
     [
-        (400, "BadRequest", "no", Outcome.DEFINITE),
-        (401, "Unauthorized", "no", Outcome.NOTHING_HAPPENED),
-        (403, "Forbidden", "exceeded quota", Outcome.DEFINITE),
-        (403, "Forbidden", 'User "u" cannot create resource "trainjobs" in API group "g"', Outcome.NOTHING_HAPPENED),
-        (404, "NotFound", 'namespaces "team-a" not found', Outcome.DEFINITE),
-        (405, "MethodNotAllowed", "no", Outcome.DEFINITE),
-        (408, "Timeout", "no", Outcome.UNANSWERED),
-        (409, "AlreadyExists", "it exists", Outcome.DEFINITE),
-        (409, "Conflict", "changed", Outcome.NOTHING_HAPPENED),
-        (413, "RequestEntityTooLarge", "no", Outcome.DEFINITE),
-        (422, "Invalid", "no", Outcome.DEFINITE),
-        (429, "TooManyRequests", "no", Outcome.NOTHING_HAPPENED),
-        (500, "InternalError", 'failed calling webhook "x"', Outcome.NOTHING_HAPPENED),
-        (500, "InternalError", "etcdserver: request timed out", Outcome.UNANSWERED),
-        (502, "", "bad gateway", Outcome.UNANSWERED),
-        (503, "ServiceUnavailable", "no", Outcome.UNANSWERED),
-        (504, "Timeout", "no", Outcome.UNANSWERED),
+        (400, "BadRequest", "no", Effect.DEFINITE),
+        (401, "Unauthorized", "no", Effect.NOTHING_HAPPENED),
+        (403, "Forbidden", "exceeded quota", Effect.DEFINITE),
+        (403, "Forbidden", 'User "u" cannot create resource "trainjobs" in API group "g"', Effect.NOTHING_HAPPENED),
+        (404, "NotFound", 'namespaces "team-a" not found', Effect.DEFINITE),
+        (405, "MethodNotAllowed", "no", Effect.DEFINITE),
+        (408, "Timeout", "no", Effect.UNANSWERED),
+        (409, "AlreadyExists", "it exists", Effect.DEFINITE),
+        (409, "Conflict", "changed", Effect.NOTHING_HAPPENED),
+        (413, "RequestEntityTooLarge", "no", Effect.DEFINITE),
+        (422, "Invalid", "no", Effect.DEFINITE),
+        (429, "TooManyRequests", "no", Effect.NOTHING_HAPPENED),
+        (500, "InternalError", 'failed calling webhook "x"', Effect.NOTHING_HAPPENED),
+        (500, "InternalError", "etcdserver: request timed out", Effect.UNANSWERED),
+        (502, "", "bad gateway", Effect.UNANSWERED),
+        (503, "ServiceUnavailable", "no", Effect.UNANSWERED),
+        (504, "Timeout", "no", Effect.UNANSWERED),
     ],
 )
 async def test_an_answer_is_definite_or_changed_nothing_or_leaves_it_open(
-    server: kmock.RawHandler, kubernetes: Client, code: int, reason: str, message: str, want: Outcome
+    server: kmock.RawHandler, kubernetes: Client, code: int, reason: str, message: str, want: Effect
 ) -> None:
     server[f"post {PATH}"] << code << status(code, reason, message)
     error = await failed(kubernetes)
-    assert (error.outcome, error.status, error.reason) == (want, code, reason)
+    assert (error.effect, error.status, error.reason) == (want, code, reason)
     assert message in str(error)
     assert "create TrainJob team-a/job failed" in str(error)
 
@@ -87,7 +87,7 @@ async def test_retry_after_is_honoured(server: kmock.RawHandler, kubernetes: Cli
 async def test_no_answer_in_time_leaves_it_open(server: kmock.RawHandler, kubernetes: Client) -> None:
     server[f"post {PATH}"] << (lambda: asyncio.Event().wait())
     error = await failed(kubernetes, seconds=0.05)
-    assert (error.outcome, error.message) == (Outcome.UNANSWERED, "no answer in time")
+    assert (error.effect, error.message) == (Effect.UNANSWERED, "no answer in time")
 
 
 async def test_a_refused_connection_changed_nothing() -> None:
@@ -95,7 +95,7 @@ async def test_a_refused_connection_changed_nothing() -> None:
     # Port 1 is never listened on here.
     configuration.host = "http://127.0.0.1:1"
     async with client.ApiClient(configuration) as api:
-        assert (await failed(Client(api))).outcome is Outcome.NOTHING_HAPPENED
+        assert (await failed(Client(api))).effect is Effect.NOTHING_HAPPENED
 
 
 @pytest.mark.parametrize("text", [b'{"metadata": {"na', b"", b"[]", b"garbage"])
@@ -103,7 +103,7 @@ async def test_an_answer_that_is_cut_off_leaves_it_open(
     server: kmock.RawHandler, kubernetes: Client, text: bytes
 ) -> None:
     server[f"post {PATH}"] << 200 << text
-    assert (await failed(kubernetes)).outcome is Outcome.UNANSWERED
+    assert (await failed(kubernetes)).effect is Effect.UNANSWERED
 
 
 async def test_a_connection_that_is_closed_after_the_request_leaves_it_open() -> None:
@@ -115,7 +115,7 @@ async def test_a_connection_that_is_closed_after_the_request_leaves_it_open() ->
     configuration = client.Configuration()
     configuration.host = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server, client.ApiClient(configuration) as api:
-        assert (await failed(Client(api))).outcome is Outcome.UNANSWERED
+        assert (await failed(Client(api))).effect is Effect.UNANSWERED
 
 
 async def test_an_object_that_does_not_exist_is_none(server: kmock.RawHandler, kubernetes: Client) -> None:

@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.api.enums import Condition, ErrorClass
+from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass
+from dispatch_operator.api.models.status import MESSAGE_LIMIT
+from dispatch_operator.api.models.status import Condition as Entry
 from dispatch_operator.checks.problems import Problem, class_of, summary
-from dispatch_operator.reconcile.conditions import MESSAGE_LIMIT, Wanted, broken_invariants, conditions
+from dispatch_operator.reconcile.conditions import Wanted, conditions
+from support.invariants import broken_invariants
 
 Object = dict[str, Any]
 NOW = 1_767_225_600.0
@@ -14,35 +17,43 @@ NOW = 1_767_225_600.0
 
 def whole(phase: str = "Gated", ready: str = "True", started: str = "True", *more: Wanted) -> Object:
     wanted = [
-        Wanted(Condition.READY, ready, "R"),
-        Wanted(Condition.STARTED, started, "S"),
-        Wanted(Condition.SUCCEEDED, "Unknown", "U"),
+        Wanted(Condition.READY, ConditionStatus(ready), "R"),
+        Wanted(Condition.STARTED, ConditionStatus(started), "S"),
+        Wanted(Condition.SUCCEEDED, ConditionStatus.UNKNOWN, "U"),
         *more,
     ]
-    return {"phase": phase, "observedGeneration": 3, "conditions": conditions(wanted, [], 3, NOW)}
+    return {
+        "phase": phase,
+        "observedGeneration": 3,
+        "conditions": [entry.as_json() for entry in conditions(wanted, [], 3, NOW, Entry)],
+    }
 
 
 def test_conditions_stand_in_the_contracts_order() -> None:
     assert [entry["type"] for entry in whole()["conditions"]] == ["Started", "Succeeded", "Ready"]
 
 
+TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
+
+
 @pytest.mark.parametrize(
-    ("held", "want"),
+    ("status", "since", "want"),
     [
-        ({"status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}, "2020-01-01T00:00:00Z"),
-        ({"status": "False", "lastTransitionTime": "2020-01-01T00:00:00Z"}, "2026-01-01T00:00:00Z"),
-        ({"status": "True", "lastTransitionTime": "yesterday"}, "2026-01-01T00:00:00Z"),
-        ({"status": "True"}, "2026-01-01T00:00:00Z"),
+        (TRUE, "2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z"),
+        (FALSE, "2020-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        (TRUE, "yesterday", "2026-01-01T00:00:00Z"),
+        (TRUE, "", "2026-01-01T00:00:00Z"),
     ],
 )
-def test_a_transition_time_moves_only_with_the_status(held: Object, want: str) -> None:
-    (made,) = conditions([Wanted(Condition.READY, "True", "R")], [{"type": "Ready", **held}], 1, NOW)
-    assert made["lastTransitionTime"] == want
+def test_a_transition_time_moves_only_with_the_status(status: ConditionStatus, since: str, want: str) -> None:
+    held = Entry("Ready", status, 1, since, "R", "")
+    (made,) = conditions([Wanted(Condition.READY, TRUE, "R")], [held], 1, NOW, Entry)
+    assert made.last_transition_time == want
 
 
 def test_a_message_is_cut_to_what_the_api_takes() -> None:
-    (made,) = conditions([Wanted(Condition.READY, "True", "R", "x" * 40_000)], [], 1, NOW)
-    assert len(made["message"]) == MESSAGE_LIMIT
+    (made,) = conditions([Wanted(Condition.READY, TRUE, "R", "x" * 40_000)], [], 1, NOW, Entry)
+    assert len(made.message) == MESSAGE_LIMIT
 
 
 @pytest.mark.parametrize(
@@ -55,20 +66,20 @@ def test_a_message_is_cut_to_what_the_api_takes() -> None:
                 "Gated",
                 "True",
                 "True",
-                Wanted(Condition.RECONCILING, "True", "R"),
-                Wanted(Condition.STALLED, "True", "R"),
+                Wanted(Condition.RECONCILING, ConditionStatus.TRUE, "R"),
+                Wanted(Condition.STALLED, ConditionStatus.TRUE, "R"),
             ),
         ),
         (
             ["Reconciling or Stalled present but not True"],
-            whole("Gated", "True", "True", Wanted(Condition.STALLED, "False", "R")),
+            whole("Gated", "True", "True", Wanted(Condition.STALLED, ConditionStatus.FALSE, "R")),
         ),
         (["an end that is not Stalled"], whole("Failed", "False")),
         (["Ready without Started"], whole("Gated", "True", "Unknown")),
         (["an observedGeneration that differs"], {**whole(), "observedGeneration": 4}),
         (["Started, Succeeded or Ready missing"], {"phase": "Gated", "conditions": []}),
-        (["an empty reason"], whole("Gated", "True", "True", Wanted(Condition.READ_BACK, "True", ""))),
-        (["a type twice"], whole("Gated", "True", "True", Wanted(Condition.READY, "True", "R"))),
+        (["an empty reason"], whole("Gated", "True", "True", Wanted(Condition.READ_BACK, ConditionStatus.TRUE, ""))),
+        (["a type twice"], whole("Gated", "True", "True", Wanted(Condition.READY, ConditionStatus.TRUE, "R"))),
     ],
 )
 def test_broken_invariants_are_named(want: list[str], status: Object) -> None:

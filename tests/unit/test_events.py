@@ -1,20 +1,18 @@
 """Which transitions become Events."""
 
-from typing import Any
-
 import pytest
 
 from dispatch_operator.reconcile.events import Event, events
+from dispatch_operator.records.dispatch import DispatchStart
+from support.builders import make_condition, make_start
+from support.records import start_of
 
-Object = dict[str, Any]
 
-
-def start(phase: str | None, reason: str = "Started", ready: str = "True") -> Object:
-    conditions = [
-        {"type": "Ready", "status": ready, "reason": reason, "message": "ready said"},
-        {"type": "Succeeded", "status": "Unknown", "reason": phase, "message": "job said"},
-    ]
-    return {"status": {"phase": phase, "conditions": conditions}} if phase else {"status": {}}
+def start(phase: str | None, reason: str = "Started", ready: str = "True") -> DispatchStart:
+    told = [("Ready", ready, reason, "ready said"), ("Succeeded", "Unknown", phase, "job said")]
+    conditions = [make_condition(*one) for one in told if phase]
+    status = {"phase": phase, "conditions": conditions} if phase else {}
+    return start_of({**make_start(), "status": status})
 
 
 @pytest.mark.parametrize(
@@ -49,5 +47,7 @@ def start(phase: str | None, reason: str = "Started", ready: str = "True") -> Ob
         ("a status that somebody emptied", start("Gated"), start(None), None),
     ],
 )
-def test_announcements(what: str, before: Object, after: Object, want: Event | None) -> None:
+def test_which_transitions_become_events(
+    what: str, before: DispatchStart, after: DispatchStart, want: Event | None
+) -> None:
     assert list(events(before, after)) == ([want] if want else []), what

@@ -15,10 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dispatch_operator.render import read_backend, render_train_job, terms_of
+from dispatch_operator.api.models import read_backend
 from dispatch_operator.render.prologue import prologue
+from dispatch_operator.render.terms import terms_of
 from support.builders import make_backend, make_runtime, make_start
 from support.container_expansion import expand
+from support.rendering import render_train_job
 
 SHELLS = {"dash": ["dash"], "bash as sh": ["bash"], "busybox": ["busybox", "sh"]}
 TERMINATION_LOG = "/dev/termination-log"

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.api.enums import BackendGate
-from dispatch_operator.checks.backend import gates_of, observe_only_problems
+from dispatch_operator.api.enums import BackendGate, BackendState
+from dispatch_operator.api.models.status import GateState
+from dispatch_operator.checks.backend import observe_only_problems
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
 from dispatch_operator.reconcile.backend import status as backend_status
 from dispatch_operator.reconcile.backend.proof import (
@@ -14,14 +15,14 @@ from dispatch_operator.reconcile.backend.proof import (
     expires_in,
     is_proven,
     last_probed,
-    probe_runtime,
     why_again,
 )
 from dispatch_operator.reconcile.events import events
-from dispatch_operator.render import target_name
 from support.builders import make_backend, make_runtime, make_start
 from support.kstatus import kstatus
 from support.operator import NOW
+from support.records import backend_of, runtime_of
+from support.rendering import target_name
 
 Object = dict[str, Any]
 PROVEN: dict[BackendGate, str | None] = dict.fromkeys(BackendGate)
@@ -42,12 +43,12 @@ def runtime(uid: str = "r", generation: int = 1) -> Object:
 
 
 def ground(version: str = "1.0", of: Object | None = None, run: Object | None = None, **served: str) -> Any:
-    return basis(version, of or backend(), run or runtime(), {**SERVED, **served})
+    return basis(version, backend_of(of or backend()), runtime_of(run or runtime()), {**SERVED, **served})
 
 
 def probed(found: dict[BackendGate, str | None] = PROVEN) -> Object:
     held = backend()
-    return held | {"status": backend_status.concluded(held, found, ground(), NOW)}
+    return held | {"status": backend_status.concluded(backend_of(held), found, ground(), NOW).as_json()}
 
 
 @pytest.mark.parametrize(
@@ -66,19 +67,21 @@ def probed(found: dict[BackendGate, str | None] = PROVEN) -> Object:
     ],
 )
 def test_a_proof_is_made_again_when(what: str, now_rests_on: Any, held: Object, later: float, want: str | None) -> None:
-    why = why_again(held, now_rests_on, NOW + later)
+    why = why_again(backend_of(held), now_rests_on, NOW + later)
     assert (why is None) == (want is None), what
     assert (want or "") in (why or "")
     expected = want is not None and not any(word in want for word in ("day", "not proven"))
-    assert changed_since(held, now_rests_on) == expected
+    assert changed_since(backend_of(held), now_rests_on) == expected
 
 
 def test_a_doubt_asks_for_a_proof_at_once() -> None:
     held = probed()
-    held["status"] = backend_status.marked_unproven(held, BackendGate.FIELDS_KEPT, "DispatchStart a failed: b", NOW + 1)
-    assert why_again(held, ground(), NOW + 1) == "a Start found a gate that does not hold"
-    assert changed_since(held, ground())
-    assert not is_proven(held)
+    held["status"] = backend_status.marked_unproven(
+        backend_of(held), BackendGate.FIELDS_KEPT, "DispatchStart a failed: b", NOW + 1
+    ).as_json()
+    assert why_again(backend_of(held), ground(), NOW + 1) == "a Start found a gate that does not hold"
+    assert changed_since(backend_of(held), ground())
+    assert not is_proven(backend_of(held))
     assert "proof" not in held["status"]
     (entry,) = [gate for gate in held["status"]["gates"] if not gate["proven"]]
     assert entry == {
@@ -90,7 +93,7 @@ def test_a_doubt_asks_for_a_proof_at_once() -> None:
 
 
 def test_a_missing_runtime_and_an_api_that_is_not_served_are_left_out() -> None:
-    status = basis("1.0", backend(), None, SERVED).as_status()
+    status = basis("1.0", backend_of(backend()), None, SERVED).as_proof().as_json()
     assert status["runtime"] == {"kind": "ClusterTrainingRuntime", "name": "torch-dispatch"}
     assert status["served"] == [
         {"api": "jobset.x-k8s.io/v1alpha2"},
@@ -99,14 +102,15 @@ def test_a_missing_runtime_and_an_api_that_is_not_served_are_left_out() -> None:
 
 
 def test_the_probe_runtimes_kind_has_a_default() -> None:
-    assert probe_runtime({"spec": {"probeRuntime": {"name": "a"}}}) == ("ClusterTrainingRuntime", "a")
+    assert backend_of(make_backend(probeRuntime={"name": "a"})).probe_runtime == ("ClusterTrainingRuntime", "a")
+    assert backend_of(make_backend(probeRuntime=5)).probe_runtime == ("ClusterTrainingRuntime", "")
 
 
 def test_the_oldest_gate_counts() -> None:
     held = probed()
-    assert (last_probed(held), expires_in(held, NOW)) == (NOW, 86_400)
+    assert (last_probed(backend_of(held)), expires_in(backend_of(held), NOW)) == (NOW, 86_400)
     held["status"]["gates"][1]["lastProbeTime"] = "never"
-    assert last_probed(held) == last_probed(backend()) == 0.0
+    assert last_probed(backend_of(held)) == last_probed(backend_of(backend())) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -115,49 +119,49 @@ def test_the_oldest_gate_counts() -> None:
         (
             "probing for the first time",
             backend(),
-            lambda held: backend_status.probing(held, "it is new", NOW),
+            lambda held: backend_status.probing(backend_of(held), "it is new", NOW).as_json(),
             {"Ready": ("Unknown", "Probing"), "Reconciling": ("True", "Probing")},
             "InProgress",
         ),
         (
             "probing again",
             probed(),
-            lambda held: backend_status.probing(held, "it is old", NOW),
+            lambda held: backend_status.probing(backend_of(held), "it is old", NOW).as_json(),
             {"Ready": ("True", "Proven"), "Reconciling": ("True", "Probing")},
             "InProgress",
         ),
         (
             "undecided",
             backend(),
-            lambda held: backend_status.undecided(held, "no answer", NOW),
+            lambda held: backend_status.undecided(backend_of(held), "no answer", NOW).as_json(),
             {"Ready": ("Unknown", "Probing"), "Reconciling": ("True", "Probing")},
             "InProgress",
         ),
         (
             "proven",
             backend(),
-            lambda held: backend_status.concluded(held, PROVEN, ground(), NOW),
+            lambda held: backend_status.concluded(backend_of(held), PROVEN, ground(), NOW).as_json(),
             {"Ready": ("True", "Proven")},
             "Current",
         ),
         (
             "observe-only",
             probed(),
-            lambda held: backend_status.concluded(held, FAILED, ground(), NOW),
+            lambda held: backend_status.concluded(backend_of(held), FAILED, ground(), NOW).as_json(),
             {"Ready": ("False", "ObserveOnly"), "Reconciling": ("True", "ObserveOnly")},
             "InProgress",
         ),
         (
             "closed before its first probe",
             backend() | {"spec": {**backend()["spec"], "state": "Closed"}},
-            lambda held: backend_status.not_probed(held, NOW),
+            lambda held: backend_status.not_probed(backend_of(held), BackendState.CLOSED, NOW).as_json(),
             {"Ready": ("Unknown", "Closed")},
             "InProgress",
         ),
         (
             "closed",
             probed() | {"spec": {**backend()["spec"], "state": "Closed"}},
-            lambda held: backend_status.not_probed(held, NOW),
+            lambda held: backend_status.not_probed(backend_of(held), BackendState.CLOSED, NOW).as_json(),
             {"Ready": ("True", "Proven")},
             "Current",
         ),
@@ -182,7 +186,9 @@ def test_an_unseen_backend_is_in_progress() -> None:
 
 def test_a_long_reason_is_cut() -> None:
     held = backend()
-    written = backend_status.concluded(held, {**PROVEN, BackendGate.COLLECTED: "x" * 40_000}, ground(), NOW)
+    written = backend_status.concluded(
+        backend_of(held), {**PROVEN, BackendGate.COLLECTED: "x" * 40_000}, ground(), NOW
+    ).as_json()
     assert len(written["gates"][2]["reason"]) < 9_000
     assert "40000 characters" in written["gates"][2]["reason"]
 
@@ -190,10 +196,10 @@ def test_a_long_reason_is_cut() -> None:
 def test_events_tell_of_transitions_only() -> None:
     new, good, bad = backend(), probed(), probed(FAILED)
     other = probed({**PROVEN, BackendGate.COLLECTED: "it stays"})
-    probing = good | {"status": backend_status.probing(good, "it is old", NOW)}
+    probing = good | {"status": backend_status.probing(backend_of(good), "it is old", NOW).as_json()}
 
     def told(before: Object, after: Object) -> list[tuple[str, str]]:
-        return [(event.type, event.reason) for event in events(before, after)]
+        return [(event.type, event.reason) for event in events(backend_of(before), backend_of(after))]
 
     assert told(new, good) == [("Normal", "Proven")]
     assert told(new, bad) == told(good, bad) == told(bad, other) == [("Warning", "ObserveOnly")]
@@ -202,11 +208,11 @@ def test_events_tell_of_transitions_only() -> None:
 
 @pytest.mark.parametrize("status", [None, "wrong", {}, {"gates": None}, {"gates": "wrong"}, {"gates": ["wrong"]}])
 def test_a_status_that_nobody_would_write_has_no_gates(status: Any) -> None:
-    assert gates_of({"status": status}) == ()
+    assert backend_of({**backend(), "status": status}).status.gates == ()
 
 
 def test_a_gate_without_a_reason_is_named_all_the_same() -> None:
-    (problem,) = observe_only_problems("default", ({"name": "collected"},))
+    (problem,) = observe_only_problems("default", [GateState(BackendGate.COLLECTED, proven=False, last_probe_time="")])
     assert str(problem) == 'state: the DispatchBackend "default" is observe-only: collected is not proven'
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.render import read_backend, render_train_job, terms_of
+from dispatch_operator.api.models import read_backend
 from dispatch_operator.render.read_back import differences
+from dispatch_operator.render.terms import terms_of
 from support.builders import make_backend, make_runtime, make_start
+from support.rendering import render_train_job
 
 Object = dict[str, Any]
 PATCH = "spec.runtimePatches[manager=dispatch.phpboyscout.uk/operator].trainingRuntimeSpec.template"

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dispatch_operator.api.enums import Gate, Retry
-from dispatch_operator.render import (
+from dispatch_operator.render.escaping import escape_dollars
+from dispatch_operator.render.prologue import prologue
+from dispatch_operator.render.terms import read_terms
+from support.builders import NAME, RUNTIME, make_backend, make_runtime, make_start
+from support.container_expansion import expand
+from support.records import start_of
+from support.rendering import (
     problems,
     read_backend,
-    read_terms,
     render_copy,
     render_train_job,
-    start_options,
     target_name,
     terms_of,
 )
-from dispatch_operator.render.escaping import escape_dollars
-from dispatch_operator.render.prologue import prologue
-from support.builders import NAME, RUNTIME, make_backend, make_runtime, make_start
-from support.container_expansion import expand
 
 # Characters that a request may hold, with those that Kubernetes makes something of far more often than by chance.
 allowed = st.one_of(
@@ -204,20 +204,20 @@ def test_a_file_without_namespace_renders_none() -> None:
     [
         ({}, NAME),
         ({"submission": 999_999}, NAME.removesuffix("1") + "999999"),
-        ({"submission": 0}, None),
-        ({"submission": "1"}, None),
-        ({"job": "x"}, None),
-        ({"job": None}, None),
+        ({"submission": 0}, ""),
+        ({"submission": "1"}, ""),
+        ({"job": "x"}, ""),
+        ({"job": None}, ""),
         ({"command": [], "nodes": 0}, NAME),
     ],
 )
-def test_the_name_is_known_whenever_job_and_submission_are_right(request_: dict[str, Any], name: str | None) -> None:
+def test_the_name_is_known_whenever_job_and_submission_are_right(request_: dict[str, Any], name: str) -> None:
     assert target_name(make_start(**request_)) == name
 
 
 @pytest.mark.parametrize("start", [{}, {"spec": None}, {"spec": 5}, {"spec": {"request": []}}])
 def test_an_object_without_a_request_has_no_name(start: dict[str, Any]) -> None:
-    assert target_name(start) is None
+    assert target_name(start) == ""
 
 
 @pytest.mark.parametrize(
@@ -231,5 +231,5 @@ def test_an_object_without_a_request_has_no_name(start: dict[str, Any]) -> None:
     ],
 )
 def test_the_frame_is_read_from_whatever_is_there(spec: dict[str, Any], frame: tuple[str, Gate, Retry]) -> None:
-    read = start_options({"spec": spec})
+    read = start_of({"spec": spec})
     assert (read.backend, read.gate, read.retry) == frame

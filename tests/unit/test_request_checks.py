@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.checks.problems import class_of
 from dispatch_operator.checks.request import FIELDS, SHELL_ENV
-from dispatch_operator.render import problems, read_backend
 from support.builders import RUNTIME, make_backend, make_runtime, make_start
+from support.rendering import problems, read_backend
 
 Request = dict[str, Any]
 IMAGE = {"ref": "registry.example/llama:1"}

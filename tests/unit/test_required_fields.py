@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dispatch_operator.checks.required_fields import NEEDED, lacking, needed_apis
-from dispatch_operator.render import read_backend
 from support.builders import make_backend
 from support.openapi import document, without
+from support.rendering import read_backend
 
 Object = dict[str, Any]
 TRAINER, JOBSET, KUEUE = NEEDED

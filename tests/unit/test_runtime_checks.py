@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.checks.problems import class_of
 from dispatch_operator.checks.runtime import RULES, runtime_problems
-from dispatch_operator.render import problems, read_backend, render_train_job, terms_of
 from support.builders import make_backend, make_runtime, make_start
+from support.rendering import problems, read_backend, render_train_job, terms_of
 
 Object = dict[str, Any]
 Change = Callable[[Object], object]

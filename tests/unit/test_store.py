@@ -1,11 +1,17 @@
-"""The cache: what it keeps, and whom a change concerns."""
+"""The store: what it keeps, and whom a change concerns."""
 
 from typing import Any
 
 import pytest
 
-from dispatch_operator.kube.store import Key, Store
+from dispatch_operator.controllers.enqueue import starts_of
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
+from dispatch_operator.reconcile.reconciler import observe
+from dispatch_operator.records.dispatch import DispatchStart
+from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 from support.builders import JOB, NAME, NAMESPACE, make_backend, make_runtime, make_start
+from support.records import watched
 
 Object = dict[str, Any]
 
@@ -18,16 +24,16 @@ def stored(obj: Object, version: int, uid: str = "u") -> Object:
 @pytest.fixture
 def store() -> Store:
     store = Store()
-    store.put("DispatchStart", stored(make_start(), 1))
-    store.put("DispatchStart", stored(make_start("same-job"), 2, "v"))
-    store.put("DispatchStart", stored(make_start("other-job", job=JOB[:-1] + "Z"), 3, "w"))
+    store.put(watched(stored(make_start(), 1)))
+    store.put(watched(stored(make_start("same-job"), 2, "v")))
+    store.put(watched(stored(make_start("other-job", job=JOB[:-1] + "Z"), 3, "w")))
     invalid = make_start("invalid", job="no")
     invalid["spec"]["backend"] = "another"
     invalid["spec"]["request"]["spec"]["extensions"]["kubeflow/RuntimeRef"] = {
         "kind": "TrainingRuntime",
         "name": "mine",
     }
-    store.put("DispatchStart", stored(invalid, 4, "x"))
+    store.put(watched(stored(invalid, 4, "x")))
     return store
 
 
@@ -66,31 +72,31 @@ def named(kind: str, name: str, namespace: str | None = NAMESPACE) -> Object:
     ],
 )
 def test_whom_a_change_concerns(store: Store, what: str, kind: str, obj: Object, want: set[str]) -> None:
-    assert names(store.concerned(kind, obj)) == want, what
+    assert names(starts_of(store, watched(obj, kind))) == want, what
 
 
 def test_an_older_state_never_replaces_a_newer_one(store: Store) -> None:
     newer = stored(make_start(gate="Open"), 9)
-    store.put("DispatchStart", newer)
-    store.put("DispatchStart", stored(make_start(), 8))
-    assert store.get("DispatchStart", NAMESPACE, "llama-s1") == newer
+    store.put(watched(newer))
+    store.put(watched(stored(make_start(), 8)))
+    assert store.get(DispatchStart, NAMESPACE, "llama-s1") == watched(newer)
 
 
 def test_another_object_of_the_name_replaces_it_whatever_its_version(store: Store) -> None:
-    store.put("DispatchStart", stored(make_start(), 9))
+    store.put(watched(stored(make_start(), 9)))
     other = stored(make_start(gate="Open"), 8, "another")
-    store.put("DispatchStart", other)
-    assert store.get("DispatchStart", NAMESPACE, "llama-s1") == other
+    store.put(watched(other))
+    assert store.get(DispatchStart, NAMESPACE, "llama-s1") == watched(other)
 
 
 def test_a_late_deletion_does_not_drop_the_next_object_of_the_name(store: Store) -> None:
-    store.put("DispatchStart", stored(make_start(), 9, "next"))
-    store.drop("DispatchStart", stored(make_start(), 5))
-    assert store.get("DispatchStart", NAMESPACE, "llama-s1") is not None
-    store.drop("DispatchStart", stored(make_start(), 9, "next"))
-    assert store.get("DispatchStart", NAMESPACE, "llama-s1") is None
-    assert store.observe(Key(NAMESPACE, "llama-s1")) is None
-    assert names(store.concerned("TrainJob", named("TrainJob", NAME))) == {"same-job"}
+    store.put(watched(stored(make_start(), 9, "next")))
+    store.drop(watched(stored(make_start(), 5)))
+    assert store.get(DispatchStart, NAMESPACE, "llama-s1") is not None
+    store.drop(watched(stored(make_start(), 9, "next")))
+    assert store.get(DispatchStart, NAMESPACE, "llama-s1") is None
+    assert observe(store, Key(NAMESPACE, "llama-s1")) is None
+    assert names(starts_of(store, watched(named("TrainJob", NAME)))) == {"same-job"}
 
 
 def test_a_version_that_is_no_number_is_taken_as_it_comes() -> None:
@@ -98,21 +104,20 @@ def test_a_version_that_is_no_number_is_taken_as_it_comes() -> None:
     for version in ("b", "a"):
         obj = named("TrainJob", NAME)
         obj["metadata"]["resourceVersion"] = version
-        store.put("TrainJob", obj)
-    assert store.get("TrainJob", NAMESPACE, NAME)["metadata"]["resourceVersion"] == "a"  # type: ignore[index]
+        store.put(watched(obj))
+    held = store.get(TrainJob, NAMESPACE, NAME)
+    assert held
+    assert held.metadata.resource_version == "a"
 
 
-def test_what_is_large_and_never_looked_at_is_not_kept() -> None:
+def test_what_is_large_and_never_read_is_not_kept() -> None:
     store = Store()
-    obj = named("TrainJob", NAME)
-    obj["metadata"] |= {
-        "managedFields": [{}],
-        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "x", "kept": "y"},
-    }
-    store.put("TrainJob", obj)
-    held = store.get("TrainJob", NAMESPACE, NAME)
-    assert held is not None
-    assert held["metadata"] == {"name": NAME, "namespace": NAMESPACE, "annotations": {"kept": "y"}}
+    for kind in ("TrainingRuntime", "TrainJob"):
+        store.put(watched({**named(kind, NAME), "spec": {"mlPolicy": {"numNodes": 1}}}))
+    copy, job = store.get(TrainingRuntime, NAMESPACE, NAME), store.get(TrainJob, NAMESPACE, NAME)
+    assert copy
+    assert job
+    assert (copy.spec, job.stored) == (None, None)
 
 
 def workload(
@@ -139,14 +144,16 @@ def workload(
         ("an open Workload's reason", {"gate": "", "reason": "y"}, True),
     ],
 )
-def test_which_changes_of_a_workload_wake_a_look(store: Store, what: str, change: dict[str, Any], wakes: bool) -> None:
-    store.put("Workload", workload(1))
-    assert names(store.concerned("Workload", workload(1))) == {"llama-s1", "same-job"}
-    store.put("Workload", workload(2, **change))
-    assert bool(names(store.concerned("Workload", workload(2, **change)))) is wakes, what
+def test_which_changes_of_a_workload_wake_a_reconcile(
+    store: Store, what: str, change: dict[str, Any], wakes: bool
+) -> None:
+    store.put(watched(workload(1)))
+    assert names(starts_of(store, watched(workload(1)))) == {"llama-s1", "same-job"}
+    store.put(watched(workload(2, **change)))
+    assert bool(names(starts_of(store, watched(workload(2, **change))))) is wakes, what
     if change.get("gate") == "":
-        store.put("Workload", workload(3, gate="", reason="z"))
-        assert names(store.concerned("Workload", workload(3, gate="", reason="z"))) == {"llama-s1", "same-job"}
+        store.put(watched(workload(3, gate="", reason="z")))
+        assert names(starts_of(store, watched(workload(3, gate="", reason="z")))) == {"llama-s1", "same-job"}
 
 
 def test_a_workload_of_another_namespace_is_nobodys(store: Store) -> None:
@@ -154,10 +161,10 @@ def test_a_workload_of_another_namespace_is_nobodys(store: Store) -> None:
     owner = [{"kind": "TrainJob", "name": NAME, "uid": "job"}]
     ours = {**named("Workload", "ours"), "metadata": {"name": "ours", "namespace": NAMESPACE, "ownerReferences": owner}}
     theirs = {"kind": "Workload", "metadata": {"name": "theirs", "namespace": "team-b", "ownerReferences": owner}}
-    store.put("Workload", stored(ours, 5, "w1"))
-    store.put("Workload", stored(theirs, 6, "w2"))
+    store.put(watched(stored(ours, 5, "w1")))
+    store.put(watched(stored(theirs, 6, "w2")))
     found = store.workload(NAMESPACE, "job")
     assert found
-    assert found["metadata"]["name"] == "ours"
-    store.drop("Workload", theirs)
+    assert found.metadata.name == "ours"
+    store.drop(watched(theirs))
     assert store.workload(NAMESPACE, "job") == found

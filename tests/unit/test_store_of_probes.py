@@ -5,8 +5,13 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.kube.store import Key, Store
+from dispatch_operator.controllers.enqueue import backends_of, targets_of
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
+from dispatch_operator.records.dispatch import DispatchBackend
+from dispatch_operator.records.trainer import TrainingRuntime
 from support.builders import NAMESPACE, make_backend, make_runtime
+from support.records import watched
 
 Object = dict[str, Any]
 COPY, JOB, BACKEND = "TrainingRuntime", "TrainJob", "DispatchBackend"
@@ -41,7 +46,7 @@ def store() -> Store:
         (make_backend("second", probeRuntime=mine), NAMESPACE, "v"),
         (make_backend(probeRuntime=mine), "team-b", "w"),
     ):
-        store.put(BACKEND, placed(obj, namespace, uid))
+        store.put(watched(placed(obj, namespace, uid)))
     return store
 
 
@@ -61,7 +66,7 @@ def store() -> Store:
 def test_whose_probe_a_change_concerns(
     store: Store, what: str, kind: str, obj: Object, want: set[tuple[str, str]]
 ) -> None:
-    assert {tuple(key) for key in store.probed(kind, obj)} == want, what
+    assert {tuple(key) for key in backends_of(store, watched(obj, kind))} == want, what
 
 
 def test_what_a_backends_probes_have_left_is_its_own(store: Store) -> None:
@@ -73,23 +78,24 @@ def test_what_a_backends_probes_have_left_is_its_own(store: Store) -> None:
         (COPY, made_by_probe("dj-d", label=None)),
         ("JobSet", made_by_probe("dj-a")),
     ):
-        store.put(kind, obj)
-    backend = store.get(BACKEND, NAMESPACE, "default") or {}
-    assert sorted(left["metadata"]["name"] for left in store.left_by_probes(backend)) == ["dj-a", "dj-a", "dj-b"]
-    assert set(store.targets(BACKEND, backend)) == {Key(NAMESPACE, "dj-a"), Key(NAMESPACE, "dj-b")}
+        store.put(watched(obj, kind))
+    backend = store.get(DispatchBackend, NAMESPACE, "default")
+    assert backend
+    assert sorted(left.metadata.name for left in store.left_by_probes(backend)) == ["dj-a", "dj-a", "dj-b"]
+    assert set(targets_of(store, backend)) == {Key(NAMESPACE, "dj-a"), Key(NAMESPACE, "dj-b")}
 
 
 @pytest.mark.looptime
 async def test_a_wait_ends_with_the_watch_or_with_its_time(store: Store) -> None:
-    copy = made_by_probe("dj-a")
-    store.put(COPY, copy)
+    copy, key = watched(made_by_probe("dj-a"), COPY), Key(NAMESPACE, "dj-a")
+    store.put(copy)
     loop = asyncio.get_running_loop()
-    loop.call_later(2, store.drop, COPY, copy)
-    assert not await store.gone(COPY, NAMESPACE, "dj-a", "dj-a", 1)
-    assert await store.gone(COPY, NAMESPACE, "dj-a", "dj-a", 10)
+    loop.call_later(2, store.drop, copy)
+    assert not await store.gone(TrainingRuntime, key, "dj-a", 1)
+    assert await store.gone(TrainingRuntime, key, "dj-a", 10)
     assert loop.time() == pytest.approx(2)
-    assert await store.gone(COPY, NAMESPACE, "dj-a", "dj-a", 0)
-    store.put(COPY, copy)
+    assert await store.gone(TrainingRuntime, key, "dj-a", 0)
+    store.put(copy)
     # Another one of the name is not the one that was waited for.
-    assert await store.gone(COPY, NAMESPACE, "dj-a", "an-earlier-one", 0)
+    assert await store.gone(TrainingRuntime, key, "an-earlier-one", 0)
     assert not await store.until(lambda: False, 0)

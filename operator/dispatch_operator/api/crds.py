@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dispatch_operator.api.group import GROUP, VERSION
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.backend import Backend, BackendSpec
 from dispatch_operator.api.models.base import Model
 from dispatch_operator.api.models.start import Start, StartSpec
-from dispatch_operator.api.models.status import UNSEEN, BackendStatus, StartStatus
+from dispatch_operator.api.models.status import UNSEEN, BackendStatus, StartStatus, Status
 from dispatch_operator.documents import to_yaml
 
 # What pydantic says and a structural schema has no place for; examples are read by people only.
@@ -38,7 +40,7 @@ class Definition:
     short_name: str
     description: str
     spec: type[Model]
-    status: type[Model]
+    status: type[Status]
     columns: tuple[Column, ...]
 
     @property
@@ -135,17 +137,29 @@ def _root(definition: Definition) -> dict[str, Any]:
             "apiVersion": {"type": "string", "description": f"{GROUP}/{VERSION}"},
             "kind": {"type": "string", "description": str(definition.kind)},
             "metadata": {"type": "object"},
-            "spec": _structural(definition.spec),
-            "status": {**_structural(definition.status), "default": {"observedGeneration": UNSEEN}},
+            "spec": _structural(definition.spec, definition.spec.model_json_schema(by_alias=True)),
+            "status": {
+                **_structural(definition.status, _without_defaults(msgspec.json.schema(definition.status))),
+                "default": {"observedGeneration": UNSEEN},
+            },
         },
     }
 
 
-def _structural(model: type[Model]) -> dict[str, Any]:
-    schema = model.model_json_schema(by_alias=True)
+def _structural(model: type[object], schema: dict[str, Any]) -> dict[str, Any]:
     definitions = schema.pop("$defs", {})
     resolved = _resolved(schema, definitions)
     return {**resolved, "description": (model.__doc__ or "").strip()}
+
+
+def _without_defaults(schema: dict[str, Any]) -> dict[str, Any]:
+    """Leave the defaults out, which only a spec has: what a status lacks is not known."""
+    for definition in schema["$defs"].values():
+        if not definition.get("required", True):
+            del definition["required"]
+        for value in definition.get("properties", {}).values():
+            value.pop("default", None)
+    return schema
 
 
 def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:

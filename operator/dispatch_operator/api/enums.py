@@ -111,3 +111,11 @@ class Condition(StrEnum):
     """kstatus: present only while something goes on or will be tried again."""
     STALLED = "Stalled"
     """kstatus: present only when nothing more will happen and it did not end well."""
+
+
+class ConditionStatus(StrEnum):
+    """What a condition says, in Kubernetes' own words."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"

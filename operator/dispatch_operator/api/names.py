@@ -1,4 +1,19 @@
-"""The name that the copy and the TrainJob of a submission share (contract section 5)."""
+"""The name that the copy and the TrainJob of a submission share (docs/contract.md, Names, labels and annotations)."""
+
+import re
+
+MOST_SUBMISSIONS = 999_999
+_ULID = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}")
+
+
+def is_job(job: str) -> bool:
+    """Tell whether a job is a ULID: 26 characters of upper-case Crockford base32, the first one 0 to 7."""
+    return _ULID.fullmatch(job) is not None
+
+
+def is_submission(submission: int) -> bool:
+    """Tell whether a submission can stand in a name and in an epoch."""
+    return 1 <= submission <= MOST_SUBMISSIONS
 
 
 def object_name(job: str, submission: int | str) -> str:

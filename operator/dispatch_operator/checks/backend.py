@@ -1,10 +1,10 @@
 """Step 1: whether the backend takes a Start at all (contract section 4)."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from dispatch_operator.api.enums import BackendState, ErrorClass
 from dispatch_operator.api.models import Backend
+from dispatch_operator.api.models.status import GateState
 from dispatch_operator.api.quoting import quote
 from dispatch_operator.checks.problems import Problem
 
@@ -26,17 +26,9 @@ def backend_problem(name: str, backend: Backend | None) -> Problem | None:
     return Problem(ErrorClass.UNREACHABLE, STATE, f"the DispatchBackend {quote(name)} is Closed")
 
 
-def gates_of(backend: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Return the gates that a stored DispatchBackend's status lists; none before the first probe has ended."""
-    status = backend.get("status")
-    gates = status.get("gates") if isinstance(status, Mapping) else None
-    return tuple(gate for gate in gates if isinstance(gate, Mapping)) if isinstance(gates, list) else ()
-
-
-def observe_only_problems(name: str, gates: tuple[Mapping[str, Any], ...]) -> Iterator[Problem]:
-    """Yield a problem for each gate of a backend that is not proven (contract section 10)."""
+def observe_only_problems(name: str, gates: Iterable[GateState]) -> Iterator[Problem]:
+    """Yield a problem for each gate of a backend that is not proven."""
     for gate in gates:
-        if gate.get("proven") is not True:
-            text = f"the DispatchBackend {quote(name)} is observe-only: {gate.get('name')} is not proven"
-            reason = gate.get("reason")
-            yield Problem(ErrorClass.UNSUPPORTED, STATE, f"{text}: {reason}" if reason else text)
+        if not gate.proven:
+            text = f"the DispatchBackend {quote(name)} is observe-only: {gate.name} is not proven"
+            yield Problem(ErrorClass.UNSUPPORTED, STATE, f"{text}: {gate.reason}" if gate.reason else text)

@@ -8,12 +8,12 @@ from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.api.group import DISPATCH_ENV
 from dispatch_operator.api.models.reading import Fault, dotted
 from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF, StartReading, StartRequest
+from dispatch_operator.api.names import is_job, is_submission
 from dispatch_operator.api.quoting import name as shown_name
 from dispatch_operator.api.quoting import quote
 from dispatch_operator.checks.problems import Problem
 
 MOST_GENERATIONS = 18_000_000
-MOST_SUBMISSIONS = 999_999
 MOST_COMMAND_ITEMS = 124
 LONGEST_STRING = 131_071
 """Bytes of one argument or ``KEY=value`` that Linux can start a program with."""
@@ -36,7 +36,6 @@ SHELL_ENV = frozenset(
 )  # fmt: skip
 """Names that dash, busybox sh or bash as sh change or drop on the way to the job."""
 
-_ULID = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _C_IDENTIFIER = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _BUCKET = re.compile(r"s3://[^/?#\s]")
 # Trainer's snapshot of the runtime is YAML, which can't carry these (and would change U+0085).
@@ -44,16 +43,6 @@ _FORBIDDEN = re.compile("[\x00\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _NO_IMAGE_CHARACTER = re.compile(rf"\s|[\x00-\x1f]|{_FORBIDDEN.pattern}")
 
 Text = Iterator[str]
-
-
-def is_job(job: str) -> bool:
-    """Whether a job is a ULID: 26 characters of upper-case Crockford base32, the first one 0 to 7."""
-    return _ULID.fullmatch(job) is not None
-
-
-def is_submission(submission: int) -> bool:
-    """Whether a submission can stand in a name and in an epoch."""
-    return 1 <= submission <= MOST_SUBMISSIONS
 
 
 def job(request: StartRequest) -> Text:

@@ -1,7 +1,7 @@
 """The commands that need no cluster: ``render``, ``check-runtime`` and ``crds`` (contract section 14)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -10,18 +10,15 @@ from dispatch_operator.api.group import API_VERSION, TRAINER_API_VERSION
 from dispatch_operator.api.kinds import Kind, RuntimeKind
 from dispatch_operator.api.models import Backend, InvalidObject, read_backend
 from dispatch_operator.api.quoting import escaped
+from dispatch_operator.checks.backend import backend_problem
 from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.runtime import runtime_problems
 from dispatch_operator.documents import DocumentError, read_object, to_json, to_yaml
-from dispatch_operator.render import (
-    backend_problem,
-    problems,
-    render_copy,
-    render_train_job,
-    runtime_reference,
-    start_options,
-    terms_of,
-)
+from dispatch_operator.records.dispatch import DispatchStart
+from dispatch_operator.records.reading import RecordError, read_dispatch_start, read_record
+from dispatch_operator.records.trainer import TrainingRuntime
+from dispatch_operator.render import problems, render_copy, render_train_job, runtime_reference
+from dispatch_operator.render.terms import terms_of
 
 REFUSED = 1
 UNREADABLE = 2
@@ -64,18 +61,18 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
       kubectl get clustertrainingruntime torch-dispatch -o json |
         dispatch-operator render -f start.yaml --backend backend.yaml --runtime - -o json
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
-    start = _read(start_file, API_VERSION, Kind.DISPATCH_START)
+    start_object = _read(start_file, API_VERSION, Kind.DISPATCH_START)
+    start = read_dispatch_start(start_object)
     backend_object = _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)
     backend = _backend(backend_file, backend_object)
-    runtime = _read(runtime_file, TRAINER_API_VERSION, *RuntimeKind)
-    wanted = start_options(start).backend
-    is_named = backend_object["metadata"]["name"] == wanted and _may_be_together(start, backend_object)
-    if closed := backend_problem(wanted, backend if is_named else None):
+    runtime = _runtime(runtime_file)
+    is_named = backend.metadata.name == start.backend and _may_be_together(start_object, backend_object)
+    if closed := backend_problem(start.backend, backend if is_named else None):
         _refuse([closed])
     found = runtime if _is_named(runtime, start, backend) else None
     if refused := problems(start, backend, found):
         _refuse(refused)
-    objects = render_copy(start, runtime), render_train_job(start, terms_of(backend), runtime["spec"])
+    objects = render_copy(start, runtime), render_train_job(start, terms_of(backend), runtime.spec or {})
     click.echo(to_json(*objects) if output == "json" else to_yaml(*objects), nl=False)
 
 
@@ -135,18 +132,28 @@ def _backend(source: str, raw: Object) -> Backend:
         raise UnreadableError(escaped(f"{source}: {error}")) from error
 
 
+def _runtime(source: str) -> TrainingRuntime:
+    raw = _read(source, TRAINER_API_VERSION, *RuntimeKind)
+    try:
+        return cast("TrainingRuntime", read_record(Kind(raw["kind"]), raw))
+    except RecordError as error:
+        raise UnreadableError(escaped(f"{source}: {error}")) from error
+
+
 def _may_be_together(one: Object, other: Object) -> bool:
     """Whether two objects can be in one namespace; a file that has none may be anywhere."""
     namespaces = one["metadata"].get("namespace"), other["metadata"].get("namespace")
     return None in namespaces or namespaces[0] == namespaces[1]
 
 
-def _is_named(runtime: Object, start: Object, backend: Backend) -> bool:
+def _is_named(runtime: TrainingRuntime, start: DispatchStart, backend: Backend) -> bool:
     """Whether a runtime's file is the one that a request names."""
-    wanted = runtime_reference(start, backend)
-    if wanted is None or (wanted.kind, wanted.name) != (runtime["kind"], runtime["metadata"]["name"]):
+    wanted, meta = runtime_reference(start, backend), runtime.metadata
+    if wanted is None or (wanted.kind, wanted.name) != (runtime.KIND, meta.name):
         return False
-    return wanted.kind == RuntimeKind.CLUSTER_TRAINING_RUNTIME or _may_be_together(start, runtime)
+    if runtime.KIND is Kind.CLUSTER_TRAINING_RUNTIME:
+        return True
+    return not meta.namespace or not start.metadata.namespace or meta.namespace == start.metadata.namespace
 
 
 def _refuse(found: Iterable[Problem]) -> None:

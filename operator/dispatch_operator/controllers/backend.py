@@ -1,23 +1,29 @@
-"""One reconcile of a DispatchBackend: is its proof still good, and if not, a probe and its verdict (contract section 10)."""
+"""One reconcile of a DispatchBackend: is its proof still good, and if not, a probe and its verdict.
+
+See docs/contract.md, The preflight probe.
+"""
 
 import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import cast
 
 from dispatch_operator import __version__
 from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import BackendGate, BackendState
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.api.models import Backend, InvalidObject, read_backend
-from dispatch_operator.checks.backend import gates_of
+from dispatch_operator.api.models import Backend
+from dispatch_operator.api.models.status import BackendStatus
 from dispatch_operator.checks.required_fields import NEEDED, needed_apis
 from dispatch_operator.controllers.work_queue import LAST_BACKOFF, backoff
+from dispatch_operator.kube import typed
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Key, Store
-from dispatch_operator.preflight.clean_up import sweep
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
+from dispatch_operator.preflight.clean_up import clean_up
 from dispatch_operator.preflight.discovery import Served
 from dispatch_operator.preflight.probe import (
     NOT_PROBED,
@@ -27,7 +33,7 @@ from dispatch_operator.preflight.probe import (
     ProbeResult,
     UndecidedError,
 )
-from dispatch_operator.reconcile.actions import Result
+from dispatch_operator.reconcile.actions import Result, patch_backend_status
 from dispatch_operator.reconcile.backend import status as backend_status
 from dispatch_operator.reconcile.backend.proof import (
     Basis,
@@ -36,14 +42,11 @@ from dispatch_operator.reconcile.backend.proof import (
     expires_in,
     is_proven,
     last_probed,
-    probe_runtime,
     why_again,
 )
-from dispatch_operator.reconcile.backend.status import Status
-from dispatch_operator.reconcile.observation import Object, at
-from dispatch_operator.reconcile.ownership import is_going, uid_of
-from dispatch_operator.reconcile.reconciler import Announce, status_patch
-from dispatch_operator.reconcile.steps.admit import DEFAULT_CALL_BOUND
+from dispatch_operator.reconcile.reconciler import RecordEvents, carry_out
+from dispatch_operator.records.dispatch import DispatchBackend
+from dispatch_operator.records.trainer import ClusterTrainingRuntime, TrainingRuntime
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +71,7 @@ class BackendController:
 
     client: Client
     store: Store
-    record_events: Announce
+    record_events: RecordEvents
     clock: Callable[[], float] = time.time
     version: str = __version__
     _served: Served = field(init=False)
@@ -86,16 +89,16 @@ class BackendController:
         Returns:
             When to look again, if no event does it first.
         """
-        backend = self.store.get(Kind.DISPATCH_BACKEND, *key)
-        if backend is None or is_going(backend):
+        backend = self.store.get(DispatchBackend, *key)
+        if backend is None or backend.metadata.is_terminating:
             # Its probe's objects go by garbage collection, and with its deletion a copy that has no owner.
             self._attempts.pop(key, None)
             return Result()
-        try:
-            return await self._look(key, backend, read_backend(backend))
-        except InvalidObject as error:
-            logger.warning("%s/%s can't be used: %s", *key, error)
+        if backend.valid is None:
+            logger.warning("%s/%s can't be used: %s", *key, backend.fault)
             return Result()
+        try:
+            return await self._check(key, backend, backend.valid)
         except ChangedError:
             return Result(requeue_after=1.0)
         except ApiError as error:
@@ -103,44 +106,47 @@ class BackendController:
             await self._tell(backend, error)
             return Result(requeue=True, retry_after=error.retry_after)
 
-    async def _tell(self, backend: Object, error: ApiError) -> None:
+    async def _tell(self, backend: DispatchBackend, error: ApiError) -> None:
         """Let a backend without a verdict say why it has none; an old verdict needs no comment."""
-        if not gates_of(backend):
+        if not backend.status.gates:
             with suppress(ApiError, ChangedError):
                 await self._write(backend, backend_status.undecided(backend, str(error), self.clock()))
 
-    async def _look(self, key: Key, backend: Object, model: Backend) -> Result:
-        left = await self._sweep(backend, model)
-        if model.spec.state is not BackendState.OPEN:
-            await self._write(backend, backend_status.not_probed(backend, self.clock()))
+    async def _check(self, key: Key, backend: DispatchBackend, valid: Backend) -> Result:
+        left = await self._clean_up(backend, valid)
+        if valid.spec.state is not BackendState.OPEN:
+            await self._write(backend, backend_status.not_probed(backend, valid.spec.state, self.clock()))
             return Result(requeue_after=left)
-        now_rests_on = await self._basis(backend, model, age=CHECK_SECONDS)
+        now_rests_on = await self._basis(backend, age=CHECK_SECONDS)
         why = why_again(backend, now_rests_on, self.clock())
         wait = self._wait(key, backend, now_rests_on) if why else expires_in(backend, self.clock())
         if wait > 0:
             return Result(requeue_after=min(wait, CHECK_SECONDS, left or CHECK_SECONDS))
         return await self._prove(key)
 
-    async def _sweep(self, backend: Object, model: Backend) -> float | None:
+    async def _clean_up(self, backend: DispatchBackend, valid: Backend) -> float | None:
         """Delete what no run can be busy with any more; return in how many seconds to look for the rest."""
-        made = [times.read(at(obj, "metadata", "creationTimestamp")) for obj in self.store.left_by_probes(backend)]
+        made = [times.read(left.metadata.creation_timestamp) for left in self.store.left_by_probes(backend)]
         if not made:
             return None
-        left = min(time or 0.0 for time in made) + _longest_run(model) - self.clock()
+        left = min(time or 0.0 for time in made) + _longest_run(valid) - self.clock()
         if left > 0:
             return left
-        await sweep(self.client, backend, timeout=duration.seconds(model.spec.timeouts.call))
+        await clean_up(self.client, backend)
         return SLACK_SECONDS
 
-    async def _basis(self, backend: Object, model: Backend, *, age: float) -> Basis:
-        call = duration.seconds(model.spec.timeouts.call)
+    async def _basis(self, backend: DispatchBackend, *, age: float) -> Basis:
         # Kueue's webhooks change TrainJobs in plain mode too, so that a proof rests on it in any mode.
-        served = await self._served.hashes(NEEDED, timeout=call, age=age)
-        kind, name = probe_runtime(backend)
-        namespace = "" if kind == Kind.CLUSTER_TRAINING_RUNTIME else at(backend, "metadata", "namespace")
-        return basis(self.version, backend, self.store.get(kind, namespace, name), served)
+        served = await self._served.hashes(NEEDED, timeout=backend.call_timeout, age=age)
+        kind, name = backend.probe_runtime
+        runtime: TrainingRuntime | None = (
+            self.store.get(ClusterTrainingRuntime, "", name)
+            if kind is Kind.CLUSTER_TRAINING_RUNTIME
+            else self.store.get(TrainingRuntime, backend.metadata.namespace, name)
+        )
+        return basis(self.version, backend, runtime, served)
 
-    def _wait(self, key: Key, backend: Object, now_rests_on: Basis) -> float:
+    def _wait(self, key: Key, backend: DispatchBackend, now_rests_on: Basis) -> float:
         """Return for how many seconds a probe that is due waits, because the last one failed on the same ground."""
         attempt = self._attempts.get(key)
         if attempt is not None:
@@ -152,25 +158,26 @@ class BackendController:
 
     async def _prove(self, key: Key) -> Result:
         backend = await self._live(key)
-        model = read_backend(backend)
-        now_rests_on = await self._basis(backend, model, age=0.0)
+        valid = backend.valid
+        if valid is None:
+            raise ChangedError
+        now_rests_on = await self._basis(backend, age=0.0)
         why = why_again(backend, now_rests_on, self.clock())
-        if why is None or model.spec.state is not BackendState.OPEN:
+        if why is None or valid.spec.state is not BackendState.OPEN:
             return Result(requeue_after=CHECK_SECONDS)
         logger.info("%s/%s: the gates are probed, because %s", *key, why)
         backend = await self._write(backend, backend_status.probing(backend, why, self.clock()))
-        call = duration.seconds(model.spec.timeouts.call)
         try:
-            needed = needed_apis(model)
+            needed = needed_apis(valid)
             missing = await self._served.lacking(
-                {api: served for api, served in now_rests_on.served if api in needed}, timeout=call
+                {api: served for api, served in now_rests_on.served if api in needed}, timeout=backend.call_timeout
             )
-            result = _without_probe(missing) if missing else await self._probe.run(backend)
+            result = _without_probe(missing) if missing else await self._probe.run(backend, valid)
         except (ApiError, UndecidedError) as error:
             message = str(error)
             logger.warning("%s/%s: the probe came to no verdict: %s", *key, message)
             await self._conclude(key, backend, lambda held: backend_status.undecided(held, message, self.clock()))
-            yields = _longest_run(model) if isinstance(error, DisturbedError) else 0.0
+            yields = _longest_run(valid) if isinstance(error, DisturbedError) else 0.0
             return self._failed(key, now_rests_on, at_least=yields)
         rested_on = now_rests_on if missing else basis(self.version, backend, result.runtime, dict(now_rests_on.served))
         await self._conclude(
@@ -188,19 +195,21 @@ class BackendController:
         self._attempts[key] = Attempt(rested_on, failures, self.clock() + wait)
         return Result(requeue_after=wait)
 
-    async def _live(self, key: Key) -> Object:
+    async def _live(self, key: Key) -> DispatchBackend:
         """Read a backend, and let the cache know.
 
         Raises:
             ChangedError: It is gone or going.
         """
-        backend = await self.client.get(Kind.DISPATCH_BACKEND, *key, timeout=DEFAULT_CALL_BOUND)
-        if backend is None or is_going(backend):
+        backend = await typed.get(self.client, DispatchBackend, *key)
+        if backend is None or backend.metadata.is_terminating:
             raise ChangedError
-        self.store.put(Kind.DISPATCH_BACKEND, backend)
+        self.store.put(backend)
         return backend
 
-    async def _conclude(self, key: Key, probed: Object, status: Callable[[Object], Status]) -> None:
+    async def _conclude(
+        self, key: Key, probed: DispatchBackend, status: Callable[[DispatchBackend], BackendStatus]
+    ) -> None:
         """Write what a probe found, if it is about the backend as it is now."""
         try:
             await self._write(probed, status(probed))
@@ -211,37 +220,31 @@ class BackendController:
                 raise
             await self._write(backend, status(backend))
 
-    async def _write(self, backend: Object, status: Status) -> Object:
+    async def _write(self, backend: DispatchBackend, status: BackendStatus) -> DispatchBackend:
         """Write a status, unless it stands there already.
 
         Raises:
             ChangedError: The backend has been written or deleted meanwhile.
         """
-        if status == at(backend, "status"):
+        if status == backend.status:
             return backend
-        meta = at(backend, "metadata")
         try:
-            written = await self.client.patch(
-                Kind.DISPATCH_BACKEND,
-                meta["namespace"],
-                meta["name"],
-                status_patch(backend, status),
-                timeout=duration.seconds(read_backend(backend).spec.timeouts.call),
-                subresource="status",
-            )
+            patch, namespace = patch_backend_status(backend, status), backend.metadata.namespace
+            written = await carry_out(self.client, namespace, patch, timeout=backend.call_timeout)
         except ApiError as error:
             if error.conflict or error.not_found:
                 raise ChangedError from error
             raise
-        self.store.put(Kind.DISPATCH_BACKEND, written)
-        self.record_events(backend, written)
-        return written
+        after = cast("DispatchBackend", written)
+        self.store.put(after)
+        self.record_events(backend, after)
+        return after
 
 
-def _longest_run(model: Backend) -> float:
+def _longest_run(valid: Backend) -> float:
     """Return how many seconds a probe of a backend takes, when nothing but its own waits holds it up."""
-    waits = duration.seconds(model.spec.timeouts.hold) + SLACK_SECONDS
-    return waits + (duration.seconds(model.spec.timeouts.workload) if model.spec.kueue else 0.0)
+    waits = duration.seconds(valid.spec.timeouts.hold) + SLACK_SECONDS
+    return waits + (duration.seconds(valid.spec.timeouts.workload) if valid.spec.kueue else 0.0)
 
 
 def _without_probe(missing: tuple[str, ...]) -> ProbeResult:
@@ -250,7 +253,7 @@ def _without_probe(missing: tuple[str, ...]) -> ProbeResult:
     return ProbeResult({**found, BackendGate.FIELDS_KEPT: "; ".join(missing)}, None)
 
 
-def _ground(backend: Object) -> tuple[object, ...]:
+def _ground(backend: DispatchBackend) -> tuple[object, ...]:
     """Return what a probe's verdict is about: the object, its spec, and the old verdict, which a Start may doubt."""
-    status = at(backend, "status")
-    return uid_of(backend), at(backend, "metadata", "generation"), at(status, "gates"), at(status, "proof")
+    meta, status = backend.metadata, backend.status
+    return meta.uid, meta.generation, status.gates, status.proof

@@ -4,62 +4,59 @@ Foreground deletion (Argo CD's default, and `kubectl delete --cascade=foreground
 the copy at once, and take its finalizer off the TrainJob last. Trainer's webhook checks every update of a TrainJob
 against its runtime, finds none, and denies the removal of the finalizer, for ever (seen with Trainer 2.3.0). A runtime
 of that name lets the TrainJob go; it is owned by the TrainJob, so that it is collected right after it.
+
+See docs/contract.md, Foreground deletion.
 """
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dispatch_operator.api.group import (
     ANCESTOR_LABEL,
     LABEL_FRAMEWORK,
-    LABEL_MANAGED_BY,
     MANAGED_BY,
+    NODE,
     PATCH_MANAGER,
     TRAINER_API_VERSION,
     TRAINER_STEP,
 )
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.kube import typed
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Key, Store
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
-from dispatch_operator.reconcile.observation import Object, at
-from dispatch_operator.reconcile.ownership import bears_our_name, is_going, owner_reference
+from dispatch_operator.reconcile.ownership import bears_our_name, owner_reference
+from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT
+from dispatch_operator.records.trainer import Trainer, TrainingRuntime, TrainJob
+from dispatch_operator.render.runtime_copy import PLAIN
 
 logger = logging.getLogger(__name__)
 
 FOREGROUND = "foregroundDeletion"
-CALL_SECONDS = 30.0
 
 
-def needs_its_copy(train_job: object) -> bool:
+def needs_its_copy(train_job: TrainJob | None) -> bool:
     """Tell whether a TrainJob of ours is being deleted in the foreground."""
-    return (
-        at(train_job, "metadata", "labels", LABEL_MANAGED_BY) == MANAGED_BY
-        and bears_our_name(train_job)
-        and is_going(train_job)
-        and FOREGROUND in (at(train_job, "metadata", "finalizers") or ())
-    )
+    if train_job is None or train_job.metadata.labels.managed_by != MANAGED_BY or not bears_our_name(train_job):
+        return False
+    return train_job.metadata.is_terminating and FOREGROUND in train_job.metadata.finalizers
 
 
-def stand_in(train_job: Object) -> dict[str, Any]:
+def stand_in(train_job: TrainJob) -> dict[str, Any]:
     """Return a runtime that Trainer accepts for the TrainJob: the replicated jobs that our patch of it names."""
-    meta: Mapping[str, Any] = at(train_job, "metadata")
-    trainer: Mapping[str, Any] = at(train_job, "spec", "trainer") or {}
-    torch: dict[str, Any] = {"torch": {}} if "numProcPerNode" in trainer else {}
+    meta, trainer = train_job.metadata, train_job.spec.trainer
+    torch: dict[str, Any] = {} if trainer.num_proc_per_node is None else {"torch": {}}
     return {
         "apiVersion": TRAINER_API_VERSION,
         "kind": Kind.TRAINING_RUNTIME.value,
         "metadata": {
-            "name": meta["name"],
-            "namespace": meta["namespace"],
-            "labels": {
-                **(meta.get("labels") or {}),
-                LABEL_FRAMEWORK: "torch" if "numProcPerNode" in trainer else "plain",
-            },
-            "annotations": dict(meta.get("annotations") or {}),
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "labels": {**meta.labels.as_json(), LABEL_FRAMEWORK: next(iter(torch), PLAIN)},
+            "annotations": meta.annotations.as_json(),
             "ownerReferences": [owner_reference(train_job)],
         },
         "spec": {
@@ -69,20 +66,16 @@ def stand_in(train_job: Object) -> dict[str, Any]:
     }
 
 
-def _job_names(train_job: Object) -> list[str]:
-    patches = at(train_job, "spec", "runtimePatches") or ()
-    jobs = [
-        at(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs") or ()
-        for patch in patches
-        if at(patch, "manager") == PATCH_MANAGER
-    ]
-    return [job["name"] for part in jobs for job in part] or ["node"]
+def _job_names(train_job: TrainJob) -> list[str]:
+    patches = (patch for patch in train_job.spec.runtime_patches if patch.manager == PATCH_MANAGER)
+    jobs = [job for patch in patches for job in patch.training_runtime_spec.template.spec.replicated_jobs]
+    return [job.name for job in jobs] or [NODE]
 
 
-def _job(name: str, trainer: Mapping[str, Any]) -> dict[str, Any]:
-    pod = {"restartPolicy": "Never", "containers": [{"name": "node", "image": trainer.get("image") or "none"}]}
+def _job(name: str, trainer: Trainer) -> dict[str, Any]:
+    pod = {"restartPolicy": "Never", "containers": [{"name": NODE, "image": trainer.image or "none"}]}
     job: dict[str, Any] = {"spec": {"template": {"spec": pod}}}
-    if name == "node":
+    if name == NODE:
         job["metadata"] = {"labels": {ANCESTOR_LABEL: TRAINER_STEP}}
     return {"name": name, "replicas": 1, "template": job}
 
@@ -96,15 +89,16 @@ class ForegroundDeletion:
 
     async def reconcile(self, key: Key) -> Result:
         """Give a TrainJob that can't leave the runtime that it needs to."""
-        if not needs_its_copy(self.store.get(Kind.TRAIN_JOB, *key)):
+        if not needs_its_copy(self.store.get(TrainJob, *key)):
             return Result()
         try:
-            copy = await self.client.get(Kind.TRAINING_RUNTIME, *key, timeout=CALL_SECONDS)
-            train_job = await self.client.get(Kind.TRAIN_JOB, *key, timeout=CALL_SECONDS)
+            copy = await typed.get(self.client, TrainingRuntime, *key)
+            train_job = await typed.get(self.client, TrainJob, *key)
             if copy is not None or train_job is None or not needs_its_copy(train_job):
                 # The watch tells when the copy goes.
                 return Result()
-            await self.client.create(Kind.TRAINING_RUNTIME, key.namespace, stand_in(train_job), timeout=CALL_SECONDS)
+            body = stand_in(train_job)
+            await self.client.create(Kind.TRAINING_RUNTIME, key.namespace, body, timeout=DEFAULT_CALL_TIMEOUT)
         except ApiError as error:
             logger.warning("%s/%s is being deleted and lacks its runtime: %s", *key, error)
             return Result(requeue=not error.already_exists, retry_after=error.retry_after)

@@ -3,42 +3,34 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context, copy_context
 from typing import Any, NamedTuple, cast
 
 import kopf
 
-from dispatch_operator.api.group import (
-    GROUP,
-    KUEUE_GROUP,
-    KUEUE_VERSION,
-    LABEL_JOB,
-    LABEL_MANAGED_BY,
-    MANAGED_BY,
-    TRAINER_GROUP,
-    TRAINER_VERSION,
-    VERSION,
-)
-from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.group import API_VERSION, KUEUE_GROUP, LABEL_JOB, LABEL_MANAGED_BY, MANAGED_BY
+from dispatch_operator.api.kinds import RESOURCES, Kind
 from dispatch_operator.api.quoting import escaped
 from dispatch_operator.controllers.admission_check import AdmissionChecks
 from dispatch_operator.controllers.backend import BackendController
+from dispatch_operator.controllers.enqueue import backends_of, starts_of, targets_of, workloads_of
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.missed_deletions import MissedDeletions, Relists
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Client
-from dispatch_operator.kube.store import Key, Store
-from dispatch_operator.reconcile.events import events
-from dispatch_operator.reconcile.observation import Object
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
+from dispatch_operator.reconcile.events import Owned, events
 from dispatch_operator.reconcile.reconciler import Reconciler
+from dispatch_operator.records.reading import AnyRecord, RecordError, read_watched
 
 logger = logging.getLogger(__name__)
 
 MAX_CONCURRENT = 20
-"""Reconciles different objects that go on at once: more than the API server answers sooner only adds waiting."""
+"""Objects that are reconciled at the same time. The API server answers more requests no sooner; they only wait."""
 PROBES = 4
 """Backends that are probed at once; each probe is a Start, and waits most of its time."""
 GRACE_PERIOD = 5.0
@@ -49,48 +41,39 @@ LOGIN_PAUSE = 5.0
 """Seconds."""
 
 
-class Watched(NamedTuple):
-    """A resource that wakes looks, and which of its objects do."""
+WATCHED: Mapping[Kind, str] = {
+    Kind.DISPATCH_BACKEND: "",
+    Kind.CLUSTER_TRAINING_RUNTIME: "",
+    Kind.TRAINING_RUNTIME: "",
+    Kind.TRAIN_JOB: f"{LABEL_MANAGED_BY}={MANAGED_BY}",
+    Kind.JOB_SET: LABEL_JOB,
+    Kind.WORKLOAD: "",
+    Kind.ADMISSION_CHECK: "",
+    Kind.DISPATCH_START: "",
+}
+"""The kinds that wake reconciles, and the label selector of those objects that do."""
+NAMESPACED = tuple(kind for kind in WATCHED if kind is not Kind.ADMISSION_CHECK)
 
-    kind: str
-    group: str
-    version: str
-    plural: str
-    label_selector: str = ""
-    namespaced: bool = True
-
-
-WATCHED = (
-    Watched(Kind.DISPATCH_BACKEND, GROUP, VERSION, "dispatchbackends"),
-    Watched(Kind.CLUSTER_TRAINING_RUNTIME, TRAINER_GROUP, TRAINER_VERSION, "clustertrainingruntimes", namespaced=False),
-    Watched(Kind.TRAINING_RUNTIME, TRAINER_GROUP, TRAINER_VERSION, "trainingruntimes"),
-    Watched(Kind.TRAIN_JOB, TRAINER_GROUP, TRAINER_VERSION, "trainjobs", f"{LABEL_MANAGED_BY}={MANAGED_BY}"),
-    Watched(Kind.JOB_SET, "jobset.x-k8s.io", "v1alpha2", "jobsets", LABEL_JOB),
-    Watched(Kind.WORKLOAD, KUEUE_GROUP, KUEUE_VERSION, "workloads"),
-    Watched(Kind.ADMISSION_CHECK, KUEUE_GROUP, KUEUE_VERSION, "admissionchecks"),
-    Watched(Kind.DISPATCH_START, GROUP, VERSION, "dispatchstarts"),
-)
-NAMESPACED = tuple(watched for watched in WATCHED if watched.kind != Kind.ADMISSION_CHECK)
+Concerned = Callable[[Store, AnyRecord], Iterable[Key]]
 
 
 class Route(NamedTuple):
     """A work queue, and whom of its keys a change of an object concerns."""
 
     queue: WorkQueue[Key]
-    concerned: Callable[[str, Object], Iterable[Key]]
+    concerned: Concerned
 
 
-def required_watches(namespaces: Iterable[str]) -> Iterator[str]:
+def required_watches(namespaces: Sequence[str]) -> Iterator[str]:
     """Yield the paths that must be watched: all but Kueue's, which a cluster may lack.
 
     Args:
         namespaces: To serve; none for all.
     """
-    for watched in NAMESPACED:
-        if watched.group != KUEUE_GROUP:
-            scopes = [f"/namespaces/{namespace}" for namespace in namespaces] if watched.namespaced else []
-            for scope in scopes or [""]:
-                yield f"/apis/{watched.group}/{watched.version}{scope}/{watched.plural}"
+    for resource in (RESOURCES[kind] for kind in NAMESPACED):
+        if resource.group != KUEUE_GROUP:
+            scopes = namespaces if resource.namespaced and namespaces else (None,)
+            yield from (resource.path(namespace) for namespace in scopes)
 
 
 def register(client: Client, watching: Callable[[str], None], *, clusterwide: bool) -> kopf.OperatorRegistry:
@@ -103,27 +86,27 @@ def register(client: Client, watching: Callable[[str], None], *, clusterwide: bo
     """
     registry = kopf.OperatorRegistry()
     store = Store()
-    starts = WorkQueue(Reconciler(client, store, _announce).reconcile, max_concurrent=MAX_CONCURRENT)
+    starts = WorkQueue(Reconciler(client, store, _record_events).reconcile, max_concurrent=MAX_CONCURRENT)
     leftovers = WorkQueue(
         Leftovers(ForegroundDeletion(client, store), OrphanedCopies(client, store)).reconcile,
         max_concurrent=MAX_CONCURRENT,
     )
     checks = WorkQueue(AdmissionChecks(client, store).reconcile, max_concurrent=MAX_CONCURRENT)
-    backends = WorkQueue(BackendController(client, store, _announce).reconcile, max_concurrent=PROBES)
-    routes = [Route(starts, store.concerned), Route(backends, store.probed), Route(leftovers, store.targets)]
+    backends = WorkQueue(BackendController(client, store, _record_events).reconcile, max_concurrent=PROBES)
+    routes = [Route(starts, starts_of), Route(backends, backends_of), Route(leftovers, targets_of)]
     if clusterwide:
         # AdmissionChecks are the cluster's: a namespaced operator only reads them.
-        routes.append(Route(checks, store.checked))
-    selectors = {watched.kind: watched.label_selector for watched in WATCHED}
+        routes.append(Route(checks, workloads_of))
     contexts: list[Context] = []
     gone = _as_kopf_does(contexts, _gone(store, routes))
-    missed = WorkQueue(MissedDeletions(client, store, selectors, gone).reconcile, max_concurrent=MAX_CONCURRENT)
+    missed = WorkQueue(MissedDeletions(client, store, WATCHED, gone).reconcile, max_concurrent=MAX_CONCURRENT)
     kopf.on.login(registry=registry)(_login(client, _answered(watching, missed)))
-    for watched in WATCHED if clusterwide else NAMESPACED:
-        where = (watched.group, watched.version, watched.plural)
+    for kind in WATCHED if clusterwide else NAMESPACED:
+        where = _kopf_resource(kind)
+        plural = where[2]
         # kopf fills every index before it calls the first event handler: no reconcile begins with a half-filled cache.
-        kopf.index(*where, id=f"cache {watched.plural}", registry=registry)(_put(store, watched.kind, contexts))
-        kopf.on.event(*where, id=f"wake {watched.plural}", registry=registry)(_wake(store, routes, watched.kind))
+        kopf.index(*where, id=f"store {plural}", registry=registry)(_put(store, kind, contexts))
+        kopf.on.event(*where, id=f"wake {plural}", registry=registry)(_wake(store, routes, kind))
 
     @kopf.on.cleanup(registry=registry)
     async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
@@ -142,10 +125,9 @@ def settings() -> kopf.OperatorSettings:
     made.posting.reporting_component = MANAGED_BY
     made.posting.event_name_prefix = "dispatch-"
     made.peering.standalone = True
-    for watched in WATCHED:
-        if watched.label_selector:
-            key = (watched.group, watched.version, watched.plural)
-            made.watching.label_selectors[key] = watched.label_selector
+    for kind, selector in WATCHED.items():
+        if selector:
+            made.watching.label_selectors[_kopf_resource(kind)] = selector
     return made
 
 
@@ -158,7 +140,7 @@ def _answered(watching: Callable[[str], None], missed: WorkQueue[Key]) -> Callab
             watching(path)
         if relists.answered(path, watch=watch):
             plural, namespace = path.rpartition("/")[2], path.partition("/namespaces/")[2].partition("/")[0]
-            missed.add(Key(namespace, next(one.kind for one in WATCHED if one.plural == plural)))
+            missed.add(Key(namespace, next(kind for kind in WATCHED if RESOURCES[kind].plural == plural)))
 
     return answered
 
@@ -175,54 +157,79 @@ def _login(client: Client, answered: Callable[[str, bool], None]) -> Callable[..
     return login
 
 
-def _as_kopf_does(contexts: list[Context], gone: Callable[[str, Object], None]) -> Callable[[str, Object], None]:
-    """Ask for reconciles in a context of kopf's handlers: in others, `kopf.event` knows nowhere to post what they tell."""
-    return lambda kind, obj: contexts[0].copy().run(gone, kind, obj)
+def _kopf_resource(kind: Kind) -> tuple[str, str, str]:
+    resource = RESOURCES[kind]
+    return resource.group, resource.version, resource.plural
 
 
-def _put(store: Store, kind: str, contexts: list[Context]) -> Callable[..., Any]:
-    # Asynchronous, because kopf runs plain functions in threads, and the cache is the event loop's alone.
+def _as_kopf_does(contexts: list[Context], gone: Callable[[AnyRecord], None]) -> Callable[[AnyRecord], None]:
+    """Enqueue in a context of kopf's handlers: in others, `kopf.event` knows nowhere to post Events."""
+    return lambda obj: contexts[0].copy().run(gone, obj)
+
+
+def _put(store: Store, kind: Kind, contexts: list[Context]) -> Callable[..., Any]:
+    # Asynchronous, because kopf runs plain functions in threads, and the store is the event loop's alone.
     async def put(body: kopf.Body, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
         if not contexts:
             contexts.append(copy_context())
-        store.put(kind, dict(body))
+        if obj := _read(kind, dict(body)):
+            store.put(obj)
 
     return put
 
 
-def _wake(store: Store, routes: Iterable[Route], kind: str) -> Callable[..., Any]:
+def _wake(store: Store, routes: Iterable[Route], kind: Kind) -> Callable[..., Any]:
     gone = _gone(store, routes)
 
     async def wake(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
+        obj = _read(kind, cast("dict[str, Any]", event["object"]))
+        if obj is None:
+            return
         if event["type"] == "DELETED":
-            gone(kind, event["object"])
+            gone(obj)
         else:
-            _ask(_concerned(routes, kind, event["object"]))
+            _enqueue(_concerned(store, routes, obj))
 
     return wake
 
 
-def _gone(store: Store, routes: Iterable[Route]) -> Callable[[str, Object], None]:
-    def gone(kind: str, obj: Object) -> None:
-        concerned = _concerned(routes, kind, obj)
-        store.drop(kind, obj)
-        _ask(concerned)
+def _read(kind: Kind, raw: Mapping[str, Any]) -> AnyRecord | None:
+    try:
+        return read_watched(kind, raw)
+    except RecordError as error:
+        # One object that can't be read must not keep the others from being served.
+        meta = raw.get("metadata") or {}
+        who = f"{kind} {meta.get('namespace')}/{meta.get('name')}"
+        logger.warning("%s can't be read, and is left alone: %s", escaped(who), escaped(str(error)))
+        return None
+
+
+def _gone(store: Store, routes: Iterable[Route]) -> Callable[[AnyRecord], None]:
+    def gone(obj: AnyRecord) -> None:
+        concerned = _concerned(store, routes, obj)
+        store.drop(obj)
+        _enqueue(concerned)
 
     return gone
 
 
-def _concerned(routes: Iterable[Route], kind: str, obj: Object) -> list[tuple[WorkQueue[Key], Key]]:
-    return [(queue, key) for queue, whom in routes for key in set(whom(kind, obj))]
+def _concerned(store: Store, routes: Iterable[Route], obj: AnyRecord) -> list[tuple[WorkQueue[Key], Key]]:
+    return [(queue, key) for queue, concerned in routes for key in set(concerned(store, obj))]
 
 
-def _ask(concerned: Iterable[tuple[WorkQueue[Key], Key]]) -> None:
+def _enqueue(concerned: Iterable[tuple[WorkQueue[Key], Key]]) -> None:
     for queue, key in concerned:
         queue.add(key)
 
 
-def _announce(before: Object, after: Object) -> None:
+def _record_events(before: Owned, after: Owned) -> None:
+    meta = after.metadata
     for event in events(before, after):
-        meta = after["metadata"]
-        logger.info("%s/%s: %s", meta["namespace"], meta["name"], escaped(event.message))
-        body = kopf.Body(cast("kopf.RawBody", dict(after)))
+        logger.info("%s/%s: %s", meta.namespace, meta.name, escaped(event.message))
+        reference = {
+            "apiVersion": API_VERSION,
+            "kind": after.KIND.value,
+            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+        }
+        body = kopf.Body(cast("kopf.RawBody", reference))
         kopf.event(body, type=event.type, reason=event.reason, message=event.message)

@@ -1,10 +1,10 @@
-"""What Starts leave behind, by the name of their copy and TrainJob: looked at apart from any DispatchStart."""
+"""What Starts leave behind, by the name of their copy and TrainJob: reconciled apart from any DispatchStart."""
 
 from dataclasses import dataclass
 
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
-from dispatch_operator.kube.store import Key
+from dispatch_operator.kube.index import Key
 from dispatch_operator.reconcile.actions import Result
 
 
@@ -13,9 +13,9 @@ class Leftovers:
     """Reconciles a name for a TrainJob that can't leave, and for a copy that nobody needs."""
 
     foreground_deletion: ForegroundDeletion
-    collector: OrphanedCopies
+    orphaned_copies: OrphanedCopies
 
     async def reconcile(self, key: Key) -> Result:
-        """Tidy up one name."""
+        """Clean up one name."""
         result = await self.foreground_deletion.reconcile(key)
-        return result if result.requeue else await self.collector.reconcile(key)
+        return result if result.requeue else await self.orphaned_copies.reconcile(key)

@@ -4,19 +4,19 @@ The objects that were cached before, and are not listed any more, were deleted m
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Key, Store
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
-from dispatch_operator.reconcile.observation import Object
-from dispatch_operator.reconcile.ownership import uid_of
+from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT
+from dispatch_operator.records.reading import AnyRecord
 
 logger = logging.getLogger(__name__)
-
-CALL_SECONDS = 30.0
 
 
 @dataclass
@@ -39,30 +39,28 @@ class Relists:
 
 @dataclass(frozen=True)
 class MissedDeletions:
-    """Looks for what was deleted while a resource was not watched."""
+    """Finds what was deleted while a resource was not watched."""
 
     client: Client
     store: Store
-    label_selectors: dict[str, str]
-    gone: Callable[[str, Object], None]
-    """Called with the kind and the last known state of each such object."""
+    label_selectors: Mapping[Kind, str]
+    gone: Callable[[AnyRecord], None]
+    """Called with the last known state of each such object."""
 
     async def reconcile(self, key: Key) -> Result:
-        """Compare what is cached of a kind with what is there; the key is a namespace, empty for all, and the kind."""
-        held = self.store.of_kind(key.name, key.namespace or None)
+        """Compare what is stored of a kind with what is there; the key is a namespace, empty for all, and the kind."""
+        kind, namespace = Kind(key.name), key.namespace or None
+        held = self.store.of_kind(kind, namespace)
         try:
-            # Only what was cached before this list can be missing from it because it was deleted.
+            # Only what was stored before this list can be missing from it because it was deleted.
             there = await self.client.select(
-                key.name,
-                key.namespace or None,
-                timeout=CALL_SECONDS,
-                label_selector=self.label_selectors.get(key.name, ""),
+                kind, namespace, timeout=DEFAULT_CALL_TIMEOUT, label_selector=self.label_selectors.get(kind, "")
             )
         except ApiError as error:
-            logger.warning("%s can't be listed again: %s", key.name, error)
+            logger.warning("%s can't be listed again: %s", kind, error)
             return Result(requeue=True, retry_after=error.retry_after)
-        uids = {uid_of(obj) for obj in there}
+        uids = {obj["metadata"]["uid"] for obj in there}
         for obj in held:
-            if uid_of(obj) not in uids:
-                self.gone(key.name, obj)
+            if obj.metadata.uid not in uids:
+                self.gone(obj)
         return Result()

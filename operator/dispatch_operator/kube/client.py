@@ -5,7 +5,6 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -15,9 +14,8 @@ from kubernetes_asyncio.client import rest
 from yaml import YAMLError
 
 from dispatch_operator import __version__
-from dispatch_operator.api.group import GROUP, KUEUE_GROUP, KUEUE_VERSION, TRAINER_GROUP, TRAINER_VERSION, VERSION
-from dispatch_operator.api.kinds import Kind
-from dispatch_operator.kube.errors import HTTP_UNAUTHORIZED, ApiError, Outcome, answered
+from dispatch_operator.api.kinds import RESOURCES, Kind
+from dispatch_operator.kube.errors import HTTP_UNAUTHORIZED, ApiError, Effect, answered
 
 UNLIMITED = 0
 """Connections: a watch keeps its own, and there are as many as there are namespaces and kinds."""
@@ -26,40 +24,6 @@ MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 JSON = "application/json"
 Object = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """Where a kind is served."""
-
-    kind: str
-    path: str
-    plural: str
-    namespaced: bool = True
-
-
-RESOURCES: Mapping[str, Resource] = {
-    resource.kind: resource
-    for resource in (
-        Resource(Kind.DISPATCH_START, f"/apis/{GROUP}/{VERSION}", "dispatchstarts"),
-        Resource(Kind.DISPATCH_BACKEND, f"/apis/{GROUP}/{VERSION}", "dispatchbackends"),
-        Resource(Kind.TRAIN_JOB, f"/apis/{TRAINER_GROUP}/{TRAINER_VERSION}", "trainjobs"),
-        Resource(Kind.TRAINING_RUNTIME, f"/apis/{TRAINER_GROUP}/{TRAINER_VERSION}", "trainingruntimes"),
-        Resource(
-            Kind.CLUSTER_TRAINING_RUNTIME,
-            f"/apis/{TRAINER_GROUP}/{TRAINER_VERSION}",
-            "clustertrainingruntimes",
-            namespaced=False,
-        ),
-        Resource(Kind.WORKLOAD, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "workloads"),
-        Resource(Kind.LOCAL_QUEUE, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "localqueues"),
-        Resource(Kind.CLUSTER_QUEUE, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "clusterqueues", namespaced=False),
-        Resource(Kind.ADMISSION_CHECK, f"/apis/{KUEUE_GROUP}/{KUEUE_VERSION}", "admissionchecks", namespaced=False),
-        Resource(Kind.JOB_SET, "/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
-        Resource("Pod", "/api/v1", "pods"),
-        Resource("Event", "/api/v1", "events"),
-    )
-}
 
 
 class Client:
@@ -118,7 +82,7 @@ class Client:
         )
         return session
 
-    async def get(self, kind: str, namespace: str | None, name: str, *, timeout: float) -> Object | None:
+    async def get(self, kind: Kind, namespace: str | None, name: str, *, timeout: float) -> Object | None:
         """Read one object live; None when it does not exist.
 
         Raises:
@@ -132,7 +96,7 @@ class Client:
             raise
 
     async def select(
-        self, kind: str, namespace: str | None, *, timeout: float, label_selector: str = "", field_selector: str = ""
+        self, kind: Kind, namespace: str | None, *, timeout: float, label_selector: str = "", field_selector: str = ""
     ) -> tuple[Object, ...]:
         """List objects of one namespace, or of all, by selectors."""
         query = [("labelSelector", label_selector), ("fieldSelector", field_selector)]
@@ -141,13 +105,13 @@ class Client:
         )
         return tuple(answer["items"])
 
-    async def create(self, kind: str, namespace: str, body: Mapping[str, Any], *, timeout: float) -> Object:
+    async def create(self, kind: Kind, namespace: str, body: Mapping[str, Any], *, timeout: float) -> Object:
         """Create one object and return what was stored."""
         return await self._request("create", "POST", kind, namespace, None, timeout=timeout, body=body)
 
     async def patch(  # noqa: PLR0913 - a patch has this many parts.
         self,
-        kind: str,
+        kind: Kind,
         namespace: str,
         name: str,
         body: Mapping[str, Any],
@@ -162,7 +126,7 @@ class Client:
 
     async def apply_status(  # noqa: PLR0913 - an apply has this many parts.
         self,
-        kind: str,
+        kind: Kind,
         namespace: str | None,
         name: str,
         body: Mapping[str, Any],
@@ -185,7 +149,7 @@ class Client:
         )
 
     async def delete(  # noqa: PLR0913 - a delete has this many parts.
-        self, kind: str, namespace: str, name: str, *, timeout: float, uid: str, resource_version: str | None = None
+        self, kind: Kind, namespace: str, name: str, *, timeout: float, uid: str, resource_version: str | None = None
     ) -> None:
         """Delete one object if it is still the one of that UID (and resourceVersion)."""
         preconditions = {"uid": uid} | ({"resourceVersion": resource_version} if resource_version else {})
@@ -208,7 +172,7 @@ class Client:
         self,
         verb: str,
         method: str,
-        kind: str,
+        kind: Kind,
         namespace: str | None,
         name: str | None,
         *,
@@ -220,7 +184,7 @@ class Client:
     ) -> Object:
         resource = RESOURCES[kind]
         scope = namespace if resource.namespaced else None
-        path = resource.path + (f"/namespaces/{quote(scope, safe='')}" if scope else "") + f"/{resource.plural}"
+        path = resource.path(quote(scope, safe="") if scope else None)
         path += (f"/{quote(name, safe='')}" if name else "") + (f"/{subresource}" if subresource else "")
         target = f"{kind} {'/'.join(part for part in (scope, name or _name_of(body)) if part)}"
         return await self._call(
@@ -282,7 +246,7 @@ class Client:
             raise failure from error
         self.authorized = True
         if not isinstance(answer, dict):
-            raise ApiError(verb, target, Outcome.UNANSWERED, "the answer was cut off or is not a JSON object")
+            raise ApiError(verb, target, Effect.UNANSWERED, "the answer was cut off or is not a JSON object")
         return answer
 
 
@@ -293,11 +257,11 @@ def from_exception(verb: str, target: str, error: Exception) -> ApiError:
             retry_after = error.headers.get("Retry-After") if error.headers else None
             return answered(verb, target, status, _text(error.body), retry_after)
         case aiohttp.ClientConnectorError() | ssl.SSLError() | aiohttp.ClientSSLError() | ConnectionRefusedError():
-            outcome, message = Outcome.NOTHING_HAPPENED, str(error)
+            outcome, message = Effect.NOTHING_HAPPENED, str(error)
         case TimeoutError():
-            outcome, message = Outcome.UNANSWERED, "no answer in time"
+            outcome, message = Effect.UNANSWERED, "no answer in time"
         case _:
-            outcome, message = Outcome.UNANSWERED, str(error) or type(error).__name__
+            outcome, message = Effect.UNANSWERED, str(error) or type(error).__name__
     return ApiError(verb, target, outcome, message)
 
 

@@ -22,7 +22,7 @@ HTTP_CONFLICT = 409
 HTTP_SERVER_ERROR = 500
 
 
-class Outcome(Enum):
+class Effect(Enum):
     """What is known of a request that did not succeed."""
 
     DEFINITE = "the API server said no"
@@ -40,7 +40,7 @@ class ApiError(Exception):
 
     verb: str
     target: str
-    outcome: Outcome
+    effect: Effect
     message: str
     status: int | None = None
     reason: str = ""
@@ -86,7 +86,7 @@ def answered(verb: str, target: str, status: int, body: str, retry_after: str | 
     return ApiError(
         verb=verb,
         target=target,
-        outcome=_outcome(status, reason, message, denied=denied is not None),
+        effect=_effect(status, reason, message, denied=denied is not None),
         message=message,
         status=status,
         reason=reason,
@@ -94,22 +94,22 @@ def answered(verb: str, target: str, status: int, body: str, retry_after: str | 
     )
 
 
-def _outcome(status: int, reason: str, message: str, *, denied: bool) -> Outcome:
+def _effect(status: int, reason: str, message: str, *, denied: bool) -> Effect:
     match status:
         case 401 | 429:
-            return Outcome.NOTHING_HAPPENED
+            return Effect.NOTHING_HAPPENED
         case 403 if denied:
-            return Outcome.NOTHING_HAPPENED
+            return Effect.NOTHING_HAPPENED
         case 409 if reason != "AlreadyExists":
-            return Outcome.NOTHING_HAPPENED
+            return Effect.NOTHING_HAPPENED
         case 500 if "failed calling webhook" in message:
-            return Outcome.NOTHING_HAPPENED
+            return Effect.NOTHING_HAPPENED
         case 408:
-            return Outcome.UNANSWERED
+            return Effect.UNANSWERED
         case _ if status >= HTTP_SERVER_ERROR:
-            return Outcome.UNANSWERED
+            return Effect.UNANSWERED
         case _:
-            return Outcome.DEFINITE
+            return Effect.DEFINITE
 
 
 def _status_object(body: str) -> dict[str, Any]:

@@ -1,82 +1,123 @@
-"""What the watches last said: enough to wake a reconcile and to begin one, never for a verdict (section 4, rule 1)."""
+"""What the watches last said: enough to wake a reconcile and to begin one, never for a verdict.
+
+See docs/contract.md, Live verdicts.
+"""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, TypeVar, cast
 
-from dispatch_operator.api.group import ANNOTATION_START, LABEL_PROBE
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.reconcile.backend.proof import probe_runtime
-from dispatch_operator.reconcile.observation import Object, Observation, Observed, at
-from dispatch_operator.reconcile.ownership import gates, made_for, owners, uid_of
-from dispatch_operator.reconcile.sanitized import sanitized
-from dispatch_operator.render import start_options, target_name
+from dispatch_operator.kube.index import Index, Key
+from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
+from dispatch_operator.records.kueue import Workload
+from dispatch_operator.records.reading import AnyRecord
+from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-class Key(NamedTuple):
-    """Which DispatchStart, or which name of a copy and a TrainJob."""
-
-    namespace: str
-    name: str
+R = TypeVar("R", bound=AnyRecord)
 
 
 class Store:
-    """Objects by kind, namespace and name, and which DispatchStarts each of them concerns."""
+    """Objects by kind, namespace and name; nothing here costs more for an object because there are others."""
 
     def __init__(self) -> None:
-        self._objects: dict[tuple[str, str, str], Object] = {}
-        self._targets: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self._workloads: dict[Key, Key] = {}
-        """By the namespace and the owner's UID: what names an owner in another namespace has none."""
-        self._awaited: dict[Key, asyncio.Future[None]] = {}
-        self._written: dict[str, str] = {}
-        self._unmoved: dict[str, str] = {}
+        self._objects: dict[Kind, dict[Key, AnyRecord]] = {kind: {} for kind in Kind}
+        self.starts_by_target = Index(DispatchStart, _target_of_start)
+        self.starts_by_backend = Index(DispatchStart, lambda start: [Key(start.metadata.namespace, start.backend)])
+        self.starts_by_runtime = Index(DispatchStart, _runtime_of_start)
+        self.backends_by_runtime = Index(DispatchBackend, lambda backend: [_scoped(backend, *backend.probe_runtime)])
+        self.workloads_by_owner = Index(Workload, _owners_of_workload)
+        self.workloads_by_check = Index(Workload, lambda held: [check.name for check in held.status.admission_checks])
+        self.jobs_of_probes = Index(TrainJob, _start_of_probe)
+        self.copies_of_probes = Index(TrainingRuntime, _start_of_probe)
+        indexes: Iterable[Index[Any]] = (
+            self.starts_by_target,
+            self.starts_by_backend,
+            self.starts_by_runtime,
+            self.backends_by_runtime,
+            self.workloads_by_owner,
+            self.workloads_by_check,
+            self.jobs_of_probes,
+            self.copies_of_probes,
+        )
+        self._indexes: dict[Kind, list[Index[Any]]] = {kind: [] for kind in Kind}
+        for index in indexes:
+            self._indexes[index.kind.KIND].append(index)
+        self._quiet: dict[str, str] = {}
+        """By UID, the resourceVersion that tells nothing new."""
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+    def get(self, kind: type[R], namespace: str, name: str) -> R | None:
         """Return what the watch last said of an object; None when it said nothing, or that it is gone."""
-        return self._objects.get((kind, namespace, name))
+        return cast("R | None", self._objects[kind.KIND].get(Key(namespace, name)))
 
-    def put(self, kind: str, obj: Object) -> None:
+    def of_kind(self, kind: Kind, namespace: str | None) -> list[AnyRecord]:
+        """Return all objects of a kind, in one namespace or in all."""
+        return [obj for key, obj in self._objects[kind].items() if namespace in (None, key.namespace)]
+
+    def put(self, obj: AnyRecord) -> None:
         """Keep an object, unless a newer state of it is held already."""
-        key = (kind, at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name"))
-        held = self._objects.get(key)
-        if held is not None and uid_of(held) == uid_of(obj) and _version(held) > _version(obj):
+        meta = obj.metadata
+        key = Key(meta.namespace, meta.name)
+        held = self._objects[obj.KIND].get(key)
+        if held is not None and held.metadata.uid == meta.uid and _version(held) > _version(obj):
             return
-        if kind == Kind.WORKLOAD and held is not None and what_matters(held) == what_matters(obj):
-            self._unmoved[uid_of(obj)] = str(at(obj, "metadata", "resourceVersion"))
-        self._objects[key] = _slim(sanitized(obj) if kind == Kind.DISPATCH_START else obj)
-        self._tell()
-        if kind == Kind.DISPATCH_START and (target := target_name(obj)):
-            self._targets[key[1], target].add(key[2])
-        if kind == Kind.WORKLOAD:
-            self._put_workload(obj)
+        if isinstance(obj, Workload) and isinstance(held, Workload) and what_matters(held) == what_matters(obj):
+            self._quiet[meta.uid] = meta.resource_version
+        self._replace(key, held, obj)
 
-    def put_written(self, kind: str, obj: Object) -> None:
+    def put_written(self, obj: AnyRecord) -> None:
         """Keep an object as this operator has just written it: a watch that then tells of it tells nothing new."""
-        self.put(kind, obj)
-        self._written[uid_of(obj)] = at(obj, "metadata", "resourceVersion")
+        self.put(obj)
+        self._quiet[obj.metadata.uid] = obj.metadata.resource_version
 
-    def drop(self, kind: str, obj: Object) -> None:
+    def drop(self, obj: AnyRecord) -> None:
         """Forget an object that is gone, unless another of its name is held already."""
-        namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
-        held = self._objects.get((kind, namespace, name))
-        if held is None or uid_of(held) != uid_of(obj):
+        key = Key(obj.metadata.namespace, obj.metadata.name)
+        held = self._objects[obj.KIND].get(key)
+        if held is None or held.metadata.uid != obj.metadata.uid:
             return
-        del self._objects[kind, namespace, name]
-        self._written.pop(uid_of(obj), None)
-        self._unmoved.pop(uid_of(obj), None)
-        self._tell()
-        if kind == Kind.DISPATCH_START and (target := target_name(obj)):
-            self._targets[namespace, target].discard(name)
-        if kind == Kind.WORKLOAD:
-            for owner in owners(obj):
-                if self._workloads.get(Key(namespace, owner["uid"])) == Key(namespace, name):
-                    del self._workloads[Key(namespace, owner["uid"])]
+        self._quiet.pop(obj.metadata.uid, None)
+        self._replace(key, held, None)
+
+    def is_quiet(self, obj: AnyRecord) -> bool:
+        """Tell whether this state of an object tells nothing new: our own write, or a change of what nobody reads."""
+        return self._quiet.get(obj.metadata.uid) == obj.metadata.resource_version
+
+    def _replace(self, key: Key, before: AnyRecord | None, after: AnyRecord | None) -> None:
+        kind = (after or before).KIND  # type: ignore[union-attr]  # One of them is there.
+        if after is None:
+            del self._objects[kind][key]
+        else:
+            self._objects[kind][key] = after
+        for index in self._indexes[kind]:
+            index.replace(key, before, after)
+        for change in self._waiting:
+            if not change.done():
+                change.set_result(None)
+
+    def workload(self, namespace: str, owner_uid: str) -> Workload | None:
+        """Return the Workload that a TrainJob owns, whatever its name."""
+        key = next(iter(self.workloads_by_owner.of(Key(namespace, owner_uid))), None)
+        return self.get(Workload, *key) if key else None
+
+    async def workload_of(self, namespace: str, owner_uid: str, seconds: float) -> Workload | None:
+        """Return the Workload that a TrainJob owns once it lists admission checks, or as it is after some seconds."""
+
+        def is_listed() -> bool:
+            workload = self.workload(namespace, owner_uid)
+            return workload is not None and bool(workload.status.admission_checks)
+
+        await self.until(is_listed, seconds)
+        return self.workload(namespace, owner_uid)
+
+    def left_by_probes(self, backend: DispatchBackend) -> list[TrainJob | TrainingRuntime]:
+        """Return the TrainJobs and the copies that probes of a backend have made."""
+        uid = backend.metadata.uid
+        jobs = [self.get(TrainJob, *key) for key in self.jobs_of_probes.of(uid)]
+        copies = [self.get(TrainingRuntime, *key) for key in self.copies_of_probes.of(uid)]
+        return [left for left in (*jobs, *copies) if left is not None]
 
     async def until(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Wait until what the watches say fulfils a condition, for some seconds at most; tell whether it does."""
@@ -91,197 +132,57 @@ class Store:
                         self._waiting.discard(change)
         return condition()
 
-    async def gone(self, kind: str, namespace: str, name: str, uid: str, seconds: float) -> bool:
+    async def gone(self, kind: type[AnyRecord], key: Key, uid: str, seconds: float) -> bool:
         """Wait until the watch says that an object is gone, for some seconds at most; tell whether it says so."""
-        return await self.until(lambda: uid_of(self.get(kind, namespace, name)) != uid, seconds)
 
-    def _tell(self) -> None:
-        for change in self._waiting:
-            if not change.done():
-                change.set_result(None)
+        def is_gone() -> bool:
+            held = self._objects[kind.KIND].get(key)
+            return held is None or held.metadata.uid != uid
 
-    def of_kind(self, kind: str, namespace: str | None) -> list[Object]:
-        """Return all objects of a kind, in one namespace or in all."""
-        return [
-            obj for (held, held_in, _), obj in self._objects.items() if held == kind and namespace in (None, held_in)
-        ]
-
-    def workload(self, namespace: str, owner_uid: str) -> Object | None:
-        """Return the Workload that a TrainJob owns, whatever its name."""
-        key = self._workloads.get(Key(namespace, owner_uid))
-        return self.get(Kind.WORKLOAD, *key) if key else None
-
-    async def workload_of(self, namespace: str, owner_uid: str, seconds: float) -> Object | None:
-        """Return the Workload that a TrainJob owns once it lists admission checks, or as it is after some seconds."""
-        deadline = asyncio.get_running_loop().time() + seconds
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(deadline):
-                while not at(self.workload(namespace, owner_uid), "status", "admissionChecks"):
-                    await asyncio.shield(self._awaited.setdefault(Key(namespace, owner_uid), asyncio.Future()))
-        return self.workload(namespace, owner_uid)
-
-    def _put_workload(self, workload: Object) -> None:
-        namespace, name = at(workload, "metadata", "namespace"), at(workload, "metadata", "name")
-        for owner in owners(workload):
-            self._workloads[Key(namespace, owner["uid"])] = Key(namespace, name)
-            if waiting := self._awaited.pop(Key(namespace, owner["uid"]), None):
-                waiting.set_result(None)
-
-    def observe(self, key: Key) -> Observed | None:
-        """Begin a reconcile with what is cached; None when the DispatchStart is gone."""
-        start = self.get(Kind.DISPATCH_START, *key)
-        if start is None:
-            return None
-        target = target_name(start) or ""
-        train_job = self.get(Kind.TRAIN_JOB, key.namespace, target)
-        return Observed(
-            start=start,
-            backend=Observation(self.get(Kind.DISPATCH_BACKEND, key.namespace, start_options(start).backend)),
-            copy=Observation(self.get(Kind.TRAINING_RUNTIME, key.namespace, target)),
-            train_job=Observation(train_job),
-            workload=Observation(self.workload(key.namespace, uid_of(train_job))),
-            job_set=self.get(Kind.JOB_SET, key.namespace, target),
-        )
-
-    def concerned(self, kind: str, obj: Object) -> Iterable[Key]:
-        """Return the DispatchStarts that a change of this object may concern."""
-        namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
-        match kind:
-            case Kind.DISPATCH_START:
-                # Another submission of the same name may wait for this one to end.
-                concerned = {Key(namespace, name), *self._at_target(namespace, target_name(obj) or "")}
-                return concerned - {Key(namespace, name)} if self._is_echo(obj) else concerned
-            case Kind.DISPATCH_BACKEND:
-                return [key for key, start in self._starts(namespace) if start_options(start).backend == name]
-            case Kind.TRAIN_JOB | Kind.JOB_SET:
-                return self._at_target(namespace, name)
-            case Kind.WORKLOAD:
-                if self._unmoved.get(uid_of(obj)) == at(obj, "metadata", "resourceVersion"):
-                    return []
-                names = [at(owner, "name") for owner in owners(obj) if at(owner, "kind") == Kind.TRAIN_JOB]
-                return [key for name in names for key in self._at_target(namespace, name)]
-            case Kind.TRAINING_RUNTIME:
-                return {*self._at_target(namespace, name), *self._using(kind, name, namespace)}
-            case _:
-                return self._using(kind, name, None)
-
-    def checked(self, kind: str, obj: Object) -> Iterable[Key]:
-        """Return the Workloads, and the AdmissionCheck itself, whose state a change of this object may concern."""
-        namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
-        match kind:
-            case Kind.WORKLOAD:
-                return [Key(namespace, name)]
-            case Kind.ADMISSION_CHECK:
-                return [
-                    Key("", name),
-                    *(
-                        Key(held_in, held_name)
-                        for (held, held_in, held_name), workload in self._objects.items()
-                        if held == Kind.WORKLOAD
-                        and any(at(entry, "name") == name for entry in at(workload, "status", "admissionChecks") or ())
-                    ),
-                ]
-            case Kind.TRAIN_JOB | Kind.DISPATCH_START:
-                jobs = [self.get(Kind.TRAIN_JOB, *target) for target in self.targets(kind, obj)]
-                owned = [Key(namespace, uid_of(job)) for job in jobs]
-                return [self._workloads[owner] for owner in owned if owner in self._workloads]
-            case _:
-                return []
-
-    def probed(self, kind: str, obj: Object) -> Iterable[Key]:
-        """Return the DispatchBackends whose probe a change of this object may concern."""
-        namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
-        match kind:
-            case Kind.DISPATCH_BACKEND:
-                return [Key(namespace, name)]
-            case Kind.CLUSTER_TRAINING_RUNTIME | Kind.TRAINING_RUNTIME:
-                return {*_probe_of(obj), *self._probing(kind, name, namespace)}
-            case Kind.TRAIN_JOB:
-                return _probe_of(obj)
-            case _:
-                return []
-
-    def left_by_probes(self, backend: Object) -> list[Object]:
-        """Return the TrainJobs and the copies that probes of a backend have made."""
-        return [
-            obj
-            for (kind, _, _), obj in self._objects.items()
-            if kind in {Kind.TRAIN_JOB, Kind.TRAINING_RUNTIME}
-            and at(obj, "metadata", "labels", LABEL_PROBE)
-            and made_for(obj, backend)
-        ]
-
-    def targets(self, kind: str, obj: Object) -> Iterable[Key]:
-        """Return the names of the copies and TrainJobs that an object is, or that it is the start or backend of."""
-        namespace, name = at(obj, "metadata", "namespace") or "", at(obj, "metadata", "name")
-        match kind:
-            case Kind.DISPATCH_BACKEND:
-                return [
-                    Key(namespace, name)
-                    for name in {str(at(left, "metadata", "name")) for left in self.left_by_probes(obj)}
-                ]
-            case Kind.DISPATCH_START:
-                target = target_name(obj)
-                return [Key(namespace, target)] if target else []
-            case Kind.TRAIN_JOB | Kind.TRAINING_RUNTIME:
-                return [Key(namespace, name)]
-            case _:
-                return []
-
-    def _is_echo(self, obj: Object) -> bool:
-        uid, version = uid_of(obj), at(obj, "metadata", "resourceVersion")
-        return uid in self._written and self._written[uid] == version
-
-    def _at_target(self, namespace: str, target: str) -> list[Key]:
-        return [Key(namespace, name) for name in self._targets.get((namespace, target), ())]
-
-    def _using(self, kind: str, name: str, namespace: str | None) -> list[Key]:
-        path = ("spec", "request", "spec", "extensions", "kubeflow/RuntimeRef")
-        return [
-            key
-            for key, start in self._starts(namespace)
-            if at(start, *path, "name") == name and (at(start, *path, "kind") or Kind.CLUSTER_TRAINING_RUNTIME) == kind
-        ]
-
-    def _probing(self, kind: str, name: str, namespace: str) -> Iterator[Key]:
-        """Yield the backends that are probed on a runtime; one of a namespace concerns only those beside it."""
-        for (held, held_in, held_name), backend in self._objects.items():
-            if held == Kind.DISPATCH_BACKEND and namespace in ("", held_in) and probe_runtime(backend) == (kind, name):
-                yield Key(held_in, held_name)
-
-    def _starts(self, namespace: str | None) -> Iterator[tuple[Key, Object]]:
-        for (kind, held_in, name), obj in self._objects.items():
-            if kind == Kind.DISPATCH_START and namespace in (None, held_in):
-                yield Key(held_in, name), obj
+        return await self.until(is_gone, seconds)
 
 
-def _probe_of(obj: Object) -> list[Key]:
-    """Return the backend that an object was made for by a probe."""
-    name = at(obj, "metadata", "annotations", ANNOTATION_START)
-    is_probes = at(obj, "metadata", "labels", LABEL_PROBE) and isinstance(name, str)
-    return [Key(at(obj, "metadata", "namespace") or "", name)] if is_probes else []
-
-
-def what_matters(workload: Object) -> tuple[object, ...]:
+def what_matters(workload: Workload) -> tuple[object, ...]:
     """Return what a reconcile reads of a Workload.
 
     Of one that is gated the conditions are left out: while its queue is blocked too, two controllers of Kueue 0.19
     overwrite each other's reason many times a second (docs/design/2026-11-30-kueue-observed.md).
     """
-    conditions = () if gates(workload) else at(workload, "status", "conditions")
-    status = [at(workload, "status", key) for key in ("admissionChecks", "schedulingStats")]
-    return uid_of(workload), gates(workload), owners(workload), at(workload, "spec", "active"), conditions, *status
+    meta, status = workload.metadata, workload.status
+    conditions = () if meta.gates else status.conditions
+    whose = (meta.uid, meta.gates, meta.owner_references)
+    return (*whose, workload.spec.active, conditions, status.admission_checks, status.scheduling_stats)
 
 
-def _version(obj: Object) -> int:
+def runtime_key(kind: str, namespace: str, name: str) -> tuple[str, Key]:
+    """Return by what a runtime is named: a ClusterTrainingRuntime belongs to no namespace."""
+    return kind, Key("" if kind == Kind.CLUSTER_TRAINING_RUNTIME else namespace, name)
+
+
+def _scoped(obj: AnyRecord, kind: str, name: str) -> tuple[str, Key]:
+    return runtime_key(kind, obj.metadata.namespace, name)
+
+
+def _target_of_start(start: DispatchStart) -> Iterable[Key]:
+    return [Key(start.metadata.namespace, start.target)] if start.target else []
+
+
+def _runtime_of_start(start: DispatchStart) -> Iterable[tuple[str, Key]]:
+    reference = start.request.spec.extensions.runtime_ref
+    return [_scoped(start, reference.kind, reference.name)] if reference else []
+
+
+def _owners_of_workload(workload: Workload) -> Iterable[Key]:
+    # What names an owner in another namespace has none.
+    return [Key(workload.metadata.namespace, owner.uid) for owner in workload.metadata.owner_references]
+
+
+def _start_of_probe(obj: TrainJob | TrainingRuntime) -> Iterable[str]:
+    uid = obj.metadata.annotations.start_uid
+    return [uid] if obj.metadata.labels.probe and uid else []
+
+
+def _version(obj: AnyRecord) -> int:
     """Return a resourceVersion as the number that Kubernetes 1.35 promises it to be; 0 where it is none."""
-    version = at(obj, "metadata", "resourceVersion")
-    return int(version) if isinstance(version, str) and version.isdecimal() else 0
-
-
-def _slim(obj: Object) -> dict[str, Any]:
-    """Leave out what is large and never looked at."""
-    meta: dict[str, Any] = {key: value for key, value in at(obj, "metadata").items() if key != "managedFields"}
-    if annotations := meta.get("annotations"):
-        meta["annotations"] = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
-    return {**obj, "metadata": meta}
+    version = obj.metadata.resource_version
+    return int(version) if version.isdecimal() else 0

@@ -1,204 +1,262 @@
-"""The requests that a reconcile may make: what is decided is one of these values, and only `act` carries them out."""
+"""The requests that a reconcile may make, each spelled once: what is decided is one of these values.
+
+Only the reconciler carries them out, and `Observed.apply` says what an answer adds to what is known.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
-Object = Mapping[str, Any]
+from msgspec import structs
+
+from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_JOB, LABEL_JOB_UID, LABEL_SUBMISSION
+from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.models.status import BackendStatus, StartStatus, Status
+from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
+from dispatch_operator.records.kueue import Workload
+from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
+
+Json = Mapping[str, Any]
+
+
+class Slot(StrEnum):
+    """What an action is about: the field of `Observed` that its answer fills."""
+
+    START = "start"
+    BACKEND = "backend"
+    RUNTIME = "runtime"
+    COPY = "copy"
+    TRAIN_JOB = "train_job"
+    OTHER = "other"
+    WORKLOAD = "workload"
+    LOCAL_QUEUE = "local_queue"
+    CLUSTER_QUEUE = "cluster_queue"
+    CHECK = "check"
+    PODS = "pods"
+    WARNINGS = "warnings"
+
+
+ActionKey = tuple[type["Action"], Slot]
+"""By which a failure is remembered: the kind of request, and what it was about."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """One request to the API server, or a short pause before one."""
+    """One request to the API server, or a wait for what a watch tells."""
+
+    slot: Slot
+
+    @property
+    def key(self) -> ActionKey:
+        """The kind of request, and what it is about."""
+        return type(self), self.slot
 
 
 @dataclass(frozen=True)
-class ReadBackend(Action):
-    """Read the DispatchBackend that the start names."""
+class Get(Action):
+    """Read one object live."""
 
+    kind: Kind
     name: str
 
 
 @dataclass(frozen=True)
-class ReadRuntime(Action):
-    """Read the source runtime (contract section 4, step 2)."""
+class List(Action):
+    """List objects of the namespace."""
 
-    kind: str
-    name: str
-
-
-@dataclass(frozen=True)
-class ReadCopy(Action):
-    """Read the copy by its name."""
-
-
-@dataclass(frozen=True)
-class ReadTrainJob(Action):
-    """Read the TrainJob by its name."""
-
-
-@dataclass(frozen=True)
-class ReadOther(Action):
-    """Read the DispatchStart (or, for a probe's, DispatchBackend) that another's object names."""
-
-    kind: str
-    name: str
-
-
-@dataclass(frozen=True)
-class ReadPods(Action):
-    """List the job's pods, to learn why it failed."""
-
-
-@dataclass(frozen=True)
-class ReadWarnings(Action):
-    """List the TrainJob's Events, to learn why nothing runs."""
+    kind: Kind
+    label_selector: str = ""
+    field_selector: str = ""
+    owner: str = ""
+    """When set, only the first object that this UID owns is wanted."""
 
 
 @dataclass(frozen=True)
 class AwaitWorkload(Action):
-    """Wait for the watch to tell of the TrainJob's Workload (step 9)."""
+    """Wait until a watch tells of the TrainJob's Workload, for some seconds at most."""
 
+    owner: str
     seconds: float
-    """At most; the watch ends it at once."""
 
 
 @dataclass(frozen=True)
-class ReadWorkload(Action):
-    """Read the TrainJob's Workload, which a watch has told of."""
+class Create(Action):
+    """Create one object."""
 
-    name: str
-
-
-@dataclass(frozen=True)
-class FindWorkload(Action):
-    """List the namespace's Workloads for the one that the TrainJob owns."""
-
-    owner_uid: str
-
-
-@dataclass(frozen=True)
-class ReadLocalQueue(Action):
-    """Read the backend's LocalQueue, to learn why a Workload is not as it must be."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class ReadClusterQueue(Action):
-    """Read the LocalQueue's ClusterQueue, for the same reason."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class ReadCheck(Action):
-    """Read the backend's AdmissionCheck, for the same reason."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class CreateCopy(Action):
-    """Create the copy (step 5)."""
-
-    body: Object
-
-
-@dataclass(frozen=True)
-class AdoptCopy(Action):
-    """Bring dispatch's annotations and the framework's label of a leftover copy up to date (step 5)."""
-
-    annotations: Mapping[str, str]
-    labels: Mapping[str, str]
-    uid: str
-    resource_version: str
-
-
-@dataclass(frozen=True)
-class CreateTrainJob(Action):
-    """Create the TrainJob (step 6)."""
-
-    body: Object
+    kind: Kind
+    body: Json
     pause: float = 0.0
     """Seconds to wait first: a webhook's cache has not seen the copy yet."""
 
 
 @dataclass(frozen=True)
-class OwnCopy(Action):
-    """Make the TrainJob the copy's owner (step 7)."""
+class Patch(Action):
+    """Merge-patch one object, whose UID the body holds as a precondition."""
 
-    owner: Object
-    uid: str
-    resource_version: str
-
-
-@dataclass(frozen=True)
-class DeleteCopy(Action):
-    """Delete a copy that is ours and unowned."""
-
-    uid: str
-    resource_version: str
+    kind: Kind
+    name: str
+    body: Json
+    subresource: str = ""
+    reads_after_failure: bool = False
+    """Whether a failure of any kind calls for a live read: only that tells whether it was carried out."""
 
 
 @dataclass(frozen=True)
-class DeleteTrainJob(Action):
-    """Stop a TrainJob that is ours."""
+class Delete(Action):
+    """Delete one object, if it is still the one of this UID and resourceVersion."""
 
-    uid: str
-
-
-@dataclass(frozen=True)
-class SetSuspend(Action):
-    """Open, hold or release the gate in plain mode (contract section 12)."""
-
-    suspend: bool
-    uid: str
-
-
-@dataclass(frozen=True)
-class SetGates(Action):
-    """Open the gate in Kueue mode: write the names that are left in the annotation (contract section 12)."""
-
-    names: tuple[str, ...]
-    uid: str
-    resource_version: str
-
-
-@dataclass(frozen=True)
-class SetActive(Action):
-    """Hold or release a job in Kueue mode, by its Workload's `spec.active`."""
-
-    active: bool
+    kind: Kind
     name: str
     uid: str
-
-
-@dataclass(frozen=True)
-class MarkUnproven(Action):
-    """Write a backend's status: a Start has shown that one of its gates does not hold (contract section 10)."""
-
-    status: Object
-    name: str
-    uid: str
-    resource_version: str
+    resource_version: str | None = None
 
 
 @dataclass(frozen=True)
 class PatchStatus(Action):
-    """Write the status, at the resourceVersion that the reconcile began with (section 4, rule 3)."""
+    """Write the DispatchStart's status, at the resourceVersion that the reconcile began with (Record before acting)."""
 
-    status: Object
+    status: StartStatus
+    slot: Slot = field(default=Slot.START, init=False)
 
 
 @dataclass(frozen=True)
 class Result:
-    """The reconcile is over: nothing is to be done until something changes, or until a time has come.
-
-    ``again`` asks for another reconcile with backoff, not before ``retry_after`` seconds; ``wake_after`` asks for one at a
-    fixed number of seconds from now.
-    """
+    """The reconcile is over: nothing is to be done until something changes, or until a time has come."""
 
     requeue: bool = False
+    """Whether another reconcile is wanted, with backoff."""
     retry_after: float | None = None
+    """Seconds that the API server asked to wait at least, if it did."""
     requeue_after: float | None = None
+    """Seconds after which another reconcile is wanted, without backoff."""
+
+
+def get_start(start: DispatchStart) -> Get:
+    """Read the DispatchStart itself, after somebody else has written it."""
+    return Get(Slot.START, Kind.DISPATCH_START, start.metadata.name)
+
+
+def get_backend(start: DispatchStart) -> Get:
+    """Read the DispatchBackend that a start names."""
+    return Get(Slot.BACKEND, Kind.DISPATCH_BACKEND, start.backend)
+
+
+def get_runtime(kind: str, name: str) -> Get:
+    """Read the source runtime."""
+    return Get(Slot.RUNTIME, Kind(kind), name)
+
+
+def get_copy(start: DispatchStart) -> Get:
+    """Read the copy by its name."""
+    return Get(Slot.COPY, Kind.TRAINING_RUNTIME, start.target)
+
+
+def get_train_job(start: DispatchStart) -> Get:
+    """Read the TrainJob by its name."""
+    return Get(Slot.TRAIN_JOB, Kind.TRAIN_JOB, start.target)
+
+
+def get_other(kind: Kind, name: str) -> Get:
+    """Read the DispatchStart (or, for a probe's, DispatchBackend) that another's object names."""
+    return Get(Slot.OTHER, kind, name)
+
+
+def get_workload(workload: Workload) -> Get:
+    """Read the TrainJob's Workload, which a watch has told of."""
+    return Get(Slot.WORKLOAD, Kind.WORKLOAD, workload.metadata.name)
+
+
+def find_workload(train_job: TrainJob) -> List:
+    """List the namespace's Workloads for the one that the TrainJob owns."""
+    uid = train_job.metadata.uid
+    return List(Slot.WORKLOAD, Kind.WORKLOAD, label_selector=f"{LABEL_JOB_UID}={uid}", owner=uid)
+
+
+def list_pods(start: DispatchStart) -> List:
+    """List the job's pods, to learn why it failed."""
+    request = start.request
+    return List(
+        Slot.PODS, Kind.POD, label_selector=f"{LABEL_JOB}={request.job},{LABEL_SUBMISSION}={request.submission}"
+    )
+
+
+def list_warnings(train_job: TrainJob) -> List:
+    """List the TrainJob's warnings, to learn why nothing runs."""
+    return List(Slot.WARNINGS, Kind.EVENT, field_selector=f"involvedObject.uid={train_job.metadata.uid},type=Warning")
+
+
+def create_copy(body: Json) -> Create:
+    """Create the copy."""
+    return Create(Slot.COPY, Kind.TRAINING_RUNTIME, body)
+
+
+def create_train_job(body: Json, pause: float = 0.0) -> Create:
+    """Create the TrainJob."""
+    return Create(Slot.TRAIN_JOB, Kind.TRAIN_JOB, body, pause)
+
+
+def adopt_copy(copy: TrainingRuntime, annotations: Mapping[str, str], labels: Mapping[str, str]) -> Patch:
+    """Bring dispatch's annotations and the framework's label of a leftover copy up to date."""
+    return _patch_copy(copy, {"annotations": dict(annotations), "labels": dict(labels)})
+
+
+def own_copy(copy: TrainingRuntime, owner: Json) -> Patch:
+    """Make the TrainJob the copy's owner."""
+    return _patch_copy(copy, {"ownerReferences": [owner]}, reads_after_failure=True)
+
+
+def _patch_copy(copy: TrainingRuntime, metadata: Json, *, reads_after_failure: bool = False) -> Patch:
+    meta = copy.metadata
+    body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, **metadata}}
+    return Patch(Slot.COPY, Kind.TRAINING_RUNTIME, meta.name, body, reads_after_failure=reads_after_failure)
+
+
+def delete_copy(copy: TrainingRuntime) -> Delete:
+    """Delete a copy that is ours and unowned."""
+    meta = copy.metadata
+    return Delete(Slot.COPY, Kind.TRAINING_RUNTIME, meta.name, meta.uid, meta.resource_version)
+
+
+def delete_train_job(train_job: TrainJob) -> Delete:
+    """Stop a TrainJob that is ours."""
+    return Delete(Slot.TRAIN_JOB, Kind.TRAIN_JOB, train_job.metadata.name, train_job.metadata.uid)
+
+
+def set_suspend(train_job: TrainJob, *, suspend: bool) -> Patch:
+    """Open, hold or release the gate in plain mode."""
+    body = {"metadata": {"uid": train_job.metadata.uid}, "spec": {"suspend": suspend}}
+    return Patch(Slot.TRAIN_JOB, Kind.TRAIN_JOB, train_job.metadata.name, body)
+
+
+def set_gates(train_job: TrainJob, names: tuple[str, ...]) -> Patch:
+    """Open the gate in Kueue mode: write the names that are left in the annotation."""
+    meta = train_job.metadata
+    annotations = {ANNOTATION_GATED_BY: ",".join(names) or None}
+    body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, "annotations": annotations}}
+    return Patch(Slot.TRAIN_JOB, Kind.TRAIN_JOB, meta.name, body)
+
+
+def set_active(workload: Workload, *, active: bool) -> Patch:
+    """Hold or release a job in Kueue mode."""
+    body = {"metadata": {"uid": workload.metadata.uid}, "spec": {"active": active}}
+    return Patch(Slot.WORKLOAD, Kind.WORKLOAD, workload.metadata.name, body)
+
+
+def patch_backend_status(backend: DispatchBackend, status: BackendStatus) -> Patch:
+    """Write a backend's status, if nobody has written the object since."""
+    return _patch_status(Slot.BACKEND, backend, status)
+
+
+def patch_start_status(start: DispatchStart, status: StartStatus) -> Patch:
+    """Make a start's status exactly this one, if nobody has written the object since."""
+    return _patch_status(Slot.START, start, status)
+
+
+def _patch_status(slot: Slot, obj: DispatchStart | DispatchBackend, status: Status) -> Patch:
+    meta = obj.metadata
+    # What does not stand any more is taken away, also where it was nothing that could be read.
+    gone: dict[str, Any] = dict.fromkeys(field.encode_name for field in structs.fields(status))
+    versions = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+    body = {"metadata": versions, "status": {**gone, **status.as_json()}}
+    return Patch(slot, obj.KIND, meta.name, body, subresource="status")

@@ -1,22 +1,22 @@
-"""What to do next, as a pure function of what has been seen: the table of contents of the operator.
+"""What to do next, as a pure function of what has been observed: the table of contents of the operator.
 
-Every reconcile runs this function again after each request, with what the request brought. What it returns is carried out;
-nothing else is. A verdict becomes a `Record` of the status first, and is acted on only when the status holds it
-(contract section 4, rule 3).
+Every reconcile runs this function again after each request, with what the request brought. What it returns is carried
+out; nothing else is. A verdict becomes a `PatchStatus` first, and is acted on only when the status holds it
+(docs/contract.md, Record before acting).
 """
 
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
 from dispatch_operator.reconcile import job_status
 from dispatch_operator.reconcile.actions import Action, PatchStatus, Result
 from dispatch_operator.reconcile.backend.unproven import mark_unproven
-from dispatch_operator.reconcile.observation import Object, Observed, at
-from dispatch_operator.reconcile.ownership import has_started, is_going, left_of_ours, made_for, phase_of
+from dispatch_operator.reconcile.observation import Observed
+from dispatch_operator.reconcile.ownership import left_of_ours, made_for
 from dispatch_operator.reconcile.started import follow
 from dispatch_operator.reconcile.status import of_verdict, refusal_of
 from dispatch_operator.reconcile.step_result import Refusal, Verdict
 from dispatch_operator.reconcile.steps.order import FROM_THE_BEGINNING, WITH_TRAIN_JOB
 from dispatch_operator.reconcile.teardown import clean_up, stop
-from dispatch_operator.render import start_options
+from dispatch_operator.records.dispatch import DispatchStart
 
 _EARLY = (Condition.REQUEST_VALID,)
 
@@ -29,20 +29,24 @@ def decide(observed: Observed, now: float) -> Action | Result:
         now: Seconds since the epoch.
     """
     start = observed.start
-    if is_going(start):
-        # What is being deleted is never started (rule 7); its TrainJob and copy go by garbage collection alone.
+    if is_leaving(start):
         return Result()
-    if has_started(start):
+    if start.status.has_started:
         return follow(observed, now)
-    match phase_of(start):
+    match start.status.phase:
         case Phase.STOPPING:
-            # What the refusal says of the backend rests on a verdict that is recorded (rule 3): the reconcile that came to
-            # it may have begun before another operator recorded Started.
-            return mark_unproven(observed, refusal_of(observed.start), now) or stop(observed, now)
+            # What the refusal says of the backend rests on a verdict that is recorded: the reconcile that came to it
+            # may have begun before another operator recorded Started.
+            return mark_unproven(observed, refusal_of(start.status), now) or stop(observed, now)
         case Phase.REFUSED:
             return _observe_generation(observed, now) or clean_up(observed)
         case _:
             return _start(observed, now)
+
+
+def is_leaving(start: DispatchStart) -> bool:
+    """Tell whether a start is being deleted: it is never started; its TrainJob and copy go by garbage collection."""
+    return start.metadata.is_terminating
 
 
 def _start(observed: Observed, now: float) -> Action | Result:
@@ -55,13 +59,13 @@ def _start(observed: Observed, now: float) -> Action | Result:
                 return action
             case verdict:
                 return _conclude(observed, verdict, now)
-    # Started is recorded before the gate is touched (rule 3).
+    # Started is recorded before the gate is touched.
     return PatchStatus(job_status.going_on(observed).status(observed, now))
 
 
 def _conclude(observed: Observed, verdict: Verdict, now: float) -> Action | Result:
     status = of_verdict(observed, verdict, _phase(observed, verdict), now)
-    if status != at(observed.start, "status"):
+    if status != observed.start.status:
         return PatchStatus(status)
     if not isinstance(verdict, Refusal):
         return Result(requeue_after=verdict.requeue_after)
@@ -78,15 +82,15 @@ def _phase(observed: Observed, verdict: Verdict) -> Phase:
     return Phase.PENDING if verdict.step in _EARLY or waits_outside else Phase.STARTING
 
 
-def is_final(refusal: Refusal, start: Object) -> bool:
-    """Tell whether a refusal is the end of this object (contract section 9)."""
+def is_final(refusal: Refusal, start: DispatchStart) -> bool:
+    """Tell whether a refusal is the end of this object (docs/contract.md, Error classes)."""
     match refusal.error_class:
         case ErrorClass.INVALID | ErrorClass.REJECTED:
             return True
         case ErrorClass.OUTCOME_UNKNOWN:
             return False
         case ErrorClass.UNSUPPORTED | ErrorClass.READ_ONLY | ErrorClass.UNREACHABLE:
-            return not refusal.never_final and start_options(start).retry is Retry.NEVER
+            return not refusal.never_final and start.retry is Retry.NEVER
 
 
 def _left(observed: Observed) -> bool:
@@ -96,7 +100,7 @@ def _left(observed: Observed) -> bool:
 
 def _observe_generation(observed: Observed, now: float) -> Action | None:
     """A refused object whose spec.gate was changed is still refused; its status says that the change was seen."""
-    generation = at(observed.start, "metadata", "generation")
-    if at(observed.start, "status", "observedGeneration") == generation:
+    start = observed.start
+    if start.status.observed_generation == start.metadata.generation:
         return None
-    return PatchStatus(of_verdict(observed, refusal_of(observed.start), Phase.REFUSED, now))
+    return PatchStatus(of_verdict(observed, refusal_of(start.status), Phase.REFUSED, now))

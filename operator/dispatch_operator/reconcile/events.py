@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dispatch_operator.api.enums import Condition, ErrorClass, Phase
-from dispatch_operator.api.kinds import Kind
-from dispatch_operator.reconcile.conditions import FALSE, TRUE
-from dispatch_operator.reconcile.observation import Object, at, condition
-from dispatch_operator.reconcile.ownership import phase_of
+from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass, Phase
+from dispatch_operator.api.models.status import StartStatus
+from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 
+TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
 _BAD = (Phase.REFUSED, Phase.STOPPING, Phase.FAILED, Phase.LOST, Phase.IN_FLIGHT)
 
 
@@ -22,37 +21,41 @@ class Event:
     message: str
 
 
-def events(before: Object, after: Object) -> Iterator[Event]:
+Owned = DispatchStart | DispatchBackend
+"""An object whose status is the operator's."""
+
+
+def events(before: Owned, after: Owned) -> Iterator[Event]:
     """Yield the Events for what a write of an object's status has changed."""
-    return (_of_backend if after.get("kind") == Kind.DISPATCH_BACKEND else _of_start)(before, after)
+    match before, after:
+        case DispatchBackend(), DispatchBackend():
+            yield from _of_backend(before, after)
+        case DispatchStart(), DispatchStart():
+            yield from _of_start(before.status, after.status)
 
 
-def _of_backend(before: Object, after: Object) -> Iterator[Event]:
+def _of_backend(before: DispatchBackend, after: DispatchBackend) -> Iterator[Event]:
     """Yield an Event when the gates are proven, when they no longer are, and when they are not for another reason."""
-    was, ready = condition(before, Condition.READY), condition(after, Condition.READY)
-    told = ("status", "reason", "message")
-    if ready.get("status") == TRUE and was.get("status") != TRUE:
-        yield Event("Normal", str(ready["reason"]), str(ready["message"]))
-    if ready.get("status") == FALSE and any(ready.get(key) != was.get(key) for key in told):
-        yield Event("Warning", str(ready["reason"]), str(ready["message"]))
-
-
-def _of_start(before: Object, after: Object) -> Iterator[Event]:
-    """Yield an Event for a new phase, and one for a new class of a refusal that keeps the phase."""
-    phase, ready = phase_of(after), condition(after, Condition.READY)
-    moved = phase is not phase_of(before)
-    refused = ready.get("reason") in set(ErrorClass)
-    if phase is None or not (
-        moved or (refused and ready.get("reason") != condition(before, Condition.READY).get("reason"))
-    ):
+    was, ready = before.status.condition(Condition.READY), after.status.condition(Condition.READY)
+    if ready is None:
         return
-    reason = str(ready["reason"]) if refused else phase.value
-    kind = "Warning" if refused or phase in _BAD else "Normal"
-    yield Event(kind, reason, f"{phase.value}: {_message(after)}")
+    told = (ready.status, ready.reason, ready.message)
+    if ready.status is TRUE and (was is None or was.status is not TRUE):
+        yield Event("Normal", ready.reason, ready.message)
+    if ready.status is FALSE and (was is None or told != (was.status, was.reason, was.message)):
+        yield Event("Warning", ready.reason, ready.message)
 
 
-def _message(start: Object) -> str:
-    job = condition(start, Condition.SUCCEEDED)
-    ready = condition(start, Condition.READY)
-    told = job if ready.get("status") == "True" else ready
-    return str(told.get("message") or at(start, "status", "phase"))
+def _of_start(before: StartStatus, after: StartStatus) -> Iterator[Event]:
+    """Yield an Event for a new phase, and one for a new class of a refusal that keeps the phase."""
+    was, ready = before.condition(Condition.READY), after.condition(Condition.READY)
+    if after.phase is None or ready is None:
+        return
+    refused = ready.reason in set(ErrorClass)
+    if after.phase is before.phase and not (refused and (was is None or ready.reason != was.reason)):
+        return
+    reason = ready.reason if refused else after.phase.value
+    kind = "Warning" if refused or after.phase in _BAD else "Normal"
+    job = after.condition(Condition.SUCCEEDED)
+    told = job if job and ready.status is TRUE else ready
+    yield Event(kind, reason, f"{after.phase.value}: {told.message or after.phase.value}")

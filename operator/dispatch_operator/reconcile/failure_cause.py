@@ -1,16 +1,15 @@
-"""Why a job ended as it did: the TrainJob's own reason, refined where its pods tell more (contract section 11)."""
+"""Why a job failed: the TrainJob's own reason, refined where its pods tell more (docs/contract.md, Outcome)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from dispatch_operator.reconcile.observation import at
-
-Object = Mapping[str, Any]
+from dispatch_operator.records.base import KubeCondition
+from dispatch_operator.records.core import ContainerStatus, Pod, Terminated
 
 PROLOGUE_REFUSED = 125
 IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-MESSAGE_LIMIT = 1024
+LINE_LIMIT = 1024
+"""Characters of a foreign message, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,58 +21,56 @@ class Cause:
     exit_code: int | None = None
 
 
-def cause_of_failure(failed: Object, pods: Iterable[Object]) -> Cause:
+def cause_of_failure(failed: KubeCondition | None, pods: Iterable[Pod]) -> Cause:
     """Return why a TrainJob failed.
 
     Args:
         failed: The TrainJob's Failed condition.
         pods: The job's pods, as they were left.
     """
-    own = Cause(str(failed.get("reason") or "Failed"), _short(failed.get("message")))
+    own = Cause((failed and failed.reason) or "Failed", one_line(failed.message if failed else ""))
     if own.reason == "DeadlineExceeded":
         stuck = next(_stuck(pods), None)
-        return Cause(own.reason, _short(f"{own.message}; {stuck.reason}: {stuck.message}")) if stuck else own
+        return Cause(own.reason, one_line(f"{own.message}; {stuck.reason}: {stuck.message}")) if stuck else own
     found = sorted(_causes(pods), key=lambda pair: pair[0])
     return found[0][1] if found else next(_stuck(pods), own)
 
 
-def _causes(pods: Iterable[Object]) -> Iterator[tuple[str, Cause]]:
+def _causes(pods: Iterable[Pod]) -> Iterator[tuple[str, Cause]]:
     """Yield what ended each failed pod, with the time that it ended at: the first one took the others with it."""
     for pod in pods:
-        name = at(pod, "metadata", "name")
-        if at(pod, "status", "reason") == "Evicted":
-            yield "", Cause("Evicted", _short(f"pod {name}: {at(pod, 'status', 'message')}"))
+        name = pod.metadata.name
+        if pod.status.reason == "Evicted":
+            yield "", Cause("Evicted", one_line(f"pod {name}: {pod.status.message}"))
         for container in _containers(pod):
-            ended = at(container, "state", "terminated") or at(container, "lastState", "terminated")
-            code = at(ended, "exitCode")
-            if code:
-                yield str(at(ended, "finishedAt") or "~"), _cause_of_exit(f"pod {name}", ended, code)
+            ended = container.state.terminated or container.last_state.terminated
+            if ended and ended.exit_code:
+                yield ended.finished_at or "~", _cause_of_exit(f"pod {name}", ended)
 
 
-def _cause_of_exit(where: str, ended: Object, code: int) -> Cause:
-    said = _short(ended.get("message"))
+def _cause_of_exit(where: str, ended: Terminated) -> Cause:
+    said, code = one_line(ended.message), ended.exit_code
     text = f"{where}: exit code {code}" + (f": {said}" if said else "")
-    if ended.get("reason") == "OOMKilled":
+    if ended.reason == "OOMKilled":
         return Cause("OOMKilled", f"{where}: a container used more memory than its limit", code)
     if code == PROLOGUE_REFUSED and "working directory" in said:
         return Cause("WorkDirMissing", text, code)
     return Cause("NonZeroExitCode", text, code)
 
 
-def _stuck(pods: Iterable[Object]) -> Iterator[Cause]:
+def _stuck(pods: Iterable[Pod]) -> Iterator[Cause]:
     for pod in pods:
         for container in _containers(pod):
-            waiting = at(container, "state", "waiting") or {}
-            if waiting.get("reason") in IMAGE_REASONS:
-                name = at(pod, "metadata", "name")
-                yield Cause(str(waiting["reason"]), _short(f"pod {name}: {waiting.get('message') or 'no message'}"))
+            waiting = container.state.waiting
+            if waiting and waiting.reason in IMAGE_REASONS:
+                yield Cause(waiting.reason, one_line(f"pod {pod.metadata.name}: {waiting.message or 'no message'}"))
 
 
-def _containers(pod: Object) -> list[Object]:
-    status = at(pod, "status") or {}
-    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+def _containers(pod: Pod) -> tuple[ContainerStatus, ...]:
+    return pod.status.init_container_statuses + pod.status.container_statuses
 
 
-def _short(text: object) -> str:
-    line = " ".join(str(text or "").split())
-    return line if len(line) <= MESSAGE_LIMIT else line[: MESSAGE_LIMIT - 1] + "…"
+def one_line(text: str) -> str:
+    """Return a foreign message on one line, cut where it is too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LINE_LIMIT else line[: LINE_LIMIT - 1] + "…"

@@ -1,18 +1,37 @@
-"""What one reconcile knows: facts gathered so far, and how sure they are. Pure values; nothing here outlives its reconcile."""
+"""What one reconcile knows, and how sure it is: pure values, and what an answer adds to them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
+from dispatch_operator.api.models import Backend
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.reconcile.actions import Action
+from dispatch_operator.reconcile.actions import (
+    Action,
+    ActionKey,
+    AwaitWorkload,
+    Create,
+    Delete,
+    Get,
+    List,
+    Patch,
+    PatchStatus,
+    Slot,
+)
+from dispatch_operator.records.core import Event, Pod
+from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT, DispatchBackend, DispatchStart
+from dispatch_operator.records.kueue import AdmissionCheck, ClusterQueue, LocalQueue, Workload
+from dispatch_operator.records.reading import AnyRecord
+from dispatch_operator.records.trainer import JobSet, TrainingRuntime, TrainJob
 
-Object = Mapping[str, Any]
+T = TypeVar("T")
+Answer = AnyRecord | tuple[AnyRecord, ...] | None
+"""What an action brought: an object (None when it is absent or deleted), or a list's items."""
 
 
 class Origin(IntEnum):
-    """Where a fact comes from; only READ may carry a verdict (contract section 4, rule 1)."""
+    """Where a fact comes from; only what is live may carry a verdict (docs/contract.md, Live verdicts)."""
 
     CACHED = 0
     """A watch said so, some time ago: enough to start a create or to read, never for a verdict."""
@@ -23,10 +42,10 @@ class Origin(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Generic[T]):
     """One object as this reconcile knows it; ``obj`` is None when absent."""
 
-    obj: Object | None = None
+    obj: T | None = None
     origin: Origin = Origin.CACHED
 
     @property
@@ -42,47 +61,99 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The facts of one reconcile at one DispatchStart."""
+    """The facts of one reconcile of one DispatchStart; nothing here outlives it."""
 
-    start: Object
-    backend: Observation = Observation()
-    runtime: Observation = Observation()
-    copy: Observation = Observation()
-    train_job: Observation = Observation()
-    other: Observation = Observation()
+    start: DispatchStart
+    backend: Observation[DispatchBackend] = Observation()
+    runtime: Observation[TrainingRuntime] = Observation()
+    copy: Observation[TrainingRuntime] = Observation()
+    train_job: Observation[TrainJob] = Observation()
+    other: Observation[DispatchStart | DispatchBackend] = Observation()
     """The object that another's copy or TrainJob names as its start."""
-    workload: Observation = Observation()
+    workload: Observation[Workload] = Observation()
     """Kueue mode: the Workload that the TrainJob owns."""
     awaited: bool = False
     """Whether this reconcile has waited for the Workload."""
-    local_queue: Observation = Observation()
-    cluster_queue: Observation = Observation()
-    check: Observation = Observation()
-    job_set: Object | None = None
+    local_queue: Observation[LocalQueue] = Observation()
+    cluster_queue: Observation[ClusterQueue] = Observation()
+    check: Observation[AdmissionCheck] = Observation()
+    job_set: JobSet | None = None
     """Cached only: it decides nothing, it is mirrored."""
-    pods: tuple[Object, ...] | None = None
-    warnings: tuple[Object, ...] | None = None
-    failures: Mapping[type[Action], ApiError] = field(default_factory=dict)
-    """The last failure of each kind of act; a success of the same kind takes it away."""
+    pods: tuple[Pod, ...] | None = None
+    warnings: tuple[Event, ...] | None = None
+    failures: Mapping[ActionKey, ApiError] = field(default_factory=dict)
+    """The last failure of each kind of action; a success of the same kind takes it away."""
     first_create: float | None = None
     """When this reconcile first tried to create the TrainJob, in seconds since the epoch."""
 
-    def failure(self, action: type[Action]) -> ApiError | None:
-        """Return how the last try of this kind of act failed, if it did."""
-        return self.failures.get(action)
+    @property
+    def call_timeout(self) -> float:
+        """The bound of each request in seconds: the backend's `timeouts.call`."""
+        return self.backend.obj.call_timeout if self.backend.obj else DEFAULT_CALL_TIMEOUT
 
+    @property
+    def admitted(self) -> Backend:
+        """The backend, which the first step has let through."""
+        return cast("Backend", self.backend.obj and self.backend.obj.valid)
 
-def at(obj: object, *path: str) -> Any:  # noqa: ANN401 - what lies there has any type.
-    """Return what lies at a path of a JSON value, or None where any part of it is missing."""
-    for part in path:
-        if not isinstance(obj, Mapping):
+    def failure(self, action: type[Action], slot: Slot) -> ApiError | None:
+        """Return how the last try of this kind of action failed, if it did."""
+        return self.failures.get((action, slot))
+
+    def due(self, get: Get) -> Get | ApiError | None:
+        """Return a read that is still to be made, how it failed, or None when its object is known live."""
+        known: Observation[Any] = getattr(self, get.slot)
+        if known.live:
             return None
-        obj = obj.get(part)
-    return obj
+        return self.failures.get(get.key) or get
+
+    def apply(self, action: Action, answer: Answer | ApiError, now: float) -> "Observed":
+        """Return the facts after an action.
+
+        Args:
+            action: What was done.
+            answer: What it brought, or how it failed.
+            now: When it was begun, in seconds since the epoch.
+        """
+        known = self
+        if action.key == (Create, Slot.TRAIN_JOB) and self.first_create is None:
+            known = replace(self, first_create=now)
+        return _failed(known, action, answer) if isinstance(answer, ApiError) else _succeeded(known, action, answer)
 
 
-def condition(obj: object, kind: str) -> Mapping[str, Any]:
-    """Return a condition of an object's status by its type; empty when it has none such."""
-    conditions = at(obj, "status", "conditions")
-    found = [entry for entry in conditions or [] if at(entry, "type") == kind] if isinstance(conditions, list) else []
-    return found[0] if found else {}
+def _succeeded(observed: Observed, action: Action, answer: Answer) -> Observed:
+    failures = {key: error for key, error in observed.failures.items() if key != action.key}
+    change: dict[str, Any]
+    match action:
+        case PatchStatus():
+            change = {"start": answer or observed.start}
+        case Delete(slot=slot):
+            # Accepted; whether it is gone, only a read can tell. What stood in the way of a create may be gone, too.
+            failures.pop((Create, slot), None)
+            change = {slot: Observation()}
+        case Create(slot=slot) | Patch(slot=slot):
+            change = {slot: Observation(answer, Origin.WRITTEN)}
+        case AwaitWorkload(slot=slot):
+            change = {slot: Observation(answer), "awaited": True}
+        case List(slot=slot, owner=""):
+            change = {slot: answer}
+        case _:
+            change = {action.slot: Observation(answer, Origin.READ)}
+    return replace(observed, failures=failures, **change)
+
+
+def _failed(observed: Observed, action: Action, error: ApiError) -> Observed:
+    if isinstance(action, Patch | Delete) and (error.conflict or error.not_found):
+        # A precondition that does not hold is no failure: what it was about is read again.
+        return _forgotten(observed, action.slot)
+    observed = replace(observed, failures={**observed.failures, action.key: error})
+    uncertain = isinstance(action, Create) or (isinstance(action, Patch) and action.reads_after_failure)
+    return _forgotten(observed, action.slot) if uncertain else observed
+
+
+def _forgotten(observed: Observed, slot: Slot) -> Observed:
+    """Forget the object that an action was about: the next verdict on it needs a live read after the action."""
+    change: dict[str, Any] = {slot: Observation()}
+    if slot in {Slot.COPY, Slot.TRAIN_JOB}:
+        change[Slot.OTHER] = Observation()
+    return replace(observed, **change)

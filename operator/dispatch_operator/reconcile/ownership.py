@@ -1,26 +1,18 @@
-"""Whose an object is, and whether it is on its way out (contract section 4, "Ours", and section 13)."""
+"""Whose an object is, and whether it is on its way out (docs/contract.md, Ownership and Orphaned copies)."""
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from dispatch_operator.api.enums import Condition, Phase
-from dispatch_operator.api.group import (
-    ANNOTATION_GATED_BY,
-    ANNOTATION_START,
-    ANNOTATION_START_UID,
-    LABEL_JOB,
-    LABEL_PROBE,
-    LABEL_SUBMISSION,
-    START_GATE,
-    TRAINER_API_VERSION,
-)
+from dispatch_operator.api.enums import Condition, ErrorClass, Phase
+from dispatch_operator.api.group import START_GATE, TRAINER_API_VERSION
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.names import object_name
-from dispatch_operator.reconcile.actions import ReadOther
-from dispatch_operator.reconcile.observation import Observed, at, condition
-
-Object = Mapping[str, Any]
+from dispatch_operator.reconcile.actions import Action, Get, get_other, get_train_job
+from dispatch_operator.reconcile.observation import Observed
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, read_first
+from dispatch_operator.records.base import KubeObject
+from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
+from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 
 
 class Ownership(Enum):
@@ -31,115 +23,110 @@ class Ownership(Enum):
     FOREIGN = "belongs to another"
 
 
-def start_uid(obj: object) -> str | None:
+def start_uid(obj: KubeObject) -> str | None:
     """Return the UID of the DispatchStart that an object was made for, if one is named."""
-    uid = at(obj, "metadata", "annotations", ANNOTATION_START_UID)
-    return uid if isinstance(uid, str) and uid else None
+    return obj.metadata.annotations.start_uid or None
 
 
-def made_for(obj: object, start: Object) -> bool:
-    """Tell whether a copy or TrainJob carries the UID of this DispatchStart."""
-    return isinstance(obj, Mapping) and start_uid(obj) == at(start, "metadata", "uid")
+def made_for(obj: KubeObject | None, start: DispatchStart | DispatchBackend) -> bool:
+    """Tell whether a copy or TrainJob carries the UID of this DispatchStart (for a probe's: DispatchBackend)."""
+    return obj is not None and start_uid(obj) == start.metadata.uid
 
 
-def uid_of(obj: object) -> str:
-    """Return an object's UID, or "" when it has none."""
-    return at(obj, "metadata", "uid") or ""
-
-
-def bears_our_name(obj: object) -> bool:
+def bears_our_name(obj: KubeObject) -> bool:
     """Tell whether an object has the name that its labels stand for: a user's copy of one of ours has not."""
-    labels = at(obj, "metadata", "labels")
-    job, submission = at(labels, LABEL_JOB), at(labels, LABEL_SUBMISSION)
-    return bool(at(obj, "metadata", "name") == object_name(str(job), str(submission)))
+    labels = obj.metadata.labels
+    return obj.metadata.name == object_name(str(labels.job), str(labels.submission))
 
 
-def is_going(obj: object) -> bool:
-    """Tell whether an object is being deleted."""
-    return at(obj, "metadata", "deletionTimestamp") is not None
-
-
-def owners(obj: object) -> tuple[Object, ...]:
-    """Return an object's owner references."""
-    return tuple(at(obj, "metadata", "ownerReferences") or ())
-
-
-def owner_reference(train_job: object) -> dict[str, Any]:
-    """Return the reference that makes a TrainJob the owner of its copy (contract section 4, step 7)."""
+def owner_reference(train_job: TrainJob) -> dict[str, Any]:
+    """Return the reference that makes a TrainJob the owner of its copy."""
     return {
         "apiVersion": TRAINER_API_VERSION,
         "kind": Kind.TRAIN_JOB.value,
-        "name": at(train_job, "metadata", "name"),
-        "uid": uid_of(train_job),
+        "name": train_job.metadata.name,
+        "uid": train_job.metadata.uid,
         "controller": False,
     }
 
 
-def owned_by_train_job(copy: object) -> bool:
+def owned_by(obj: KubeObject, owner: KubeObject) -> bool:
+    """Tell whether an object goes with another."""
+    return any(reference.uid == owner.metadata.uid for reference in obj.metadata.owner_references)
+
+
+def owned_by_train_job(copy: TrainingRuntime) -> bool:
     """Tell whether a copy's owner is a TrainJob of its own name, present or past: it goes with that one."""
-    name = at(copy, "metadata", "name")
-    return any(at(owner, "kind") == Kind.TRAIN_JOB and at(owner, "name") == name for owner in owners(copy))
+    named = (Kind.TRAIN_JOB, copy.metadata.name)
+    return any((owner.kind, owner.name) == named for owner in copy.metadata.owner_references)
 
 
-def left_of_ours(copy: object, start: Object) -> bool:
+def left_of_ours(copy: TrainingRuntime | None, start: DispatchStart) -> bool:
     """Tell whether a copy is one that a Start of this object leaves behind: unowned, or going with its TrainJob."""
-    return made_for(copy, start) and (not owners(copy) or owned_by_train_job(copy))
-
-
-def gates(obj: object) -> tuple[str, ...]:
-    """Return the names that gate Kueue's admission of a TrainJob or a Workload."""
-    names = str(at(obj, "metadata", "annotations", ANNOTATION_GATED_BY) or "")
-    return tuple(name.strip() for name in names.split(",") if name.strip())
+    if copy is None or not made_for(copy, start):
+        return False
+    return not copy.metadata.owner_references or owned_by_train_job(copy)
 
 
 def in_kueue_mode(observed: Observed) -> bool:
     """Tell whether the gate is Kueue's: step 9 was made, or the TrainJob was just created with our gate."""
-    if has_started(observed.start):
-        return bool(condition(observed.start, Condition.WORKLOAD_GATED))
-    return START_GATE in gates(observed.train_job.obj)
+    status = observed.start.status
+    if status.has_started:
+        return status.condition(Condition.WORKLOAD_GATED) is not None
+    job = observed.train_job.obj
+    return job is not None and START_GATE in job.metadata.gates
 
 
-def ownership_of_train_job(observed: Observed) -> Ownership | ReadOther:
-    """Judge the TrainJob found under our name, or say which object must be read first."""
-    job = observed.train_job.obj or {}
-    labels = at(job, "metadata", "labels") or {}
-    request = at(observed.start, "spec", "request")
-    ours = {LABEL_JOB: at(request, "job"), LABEL_SUBMISSION: str(at(request, "submission"))}
+def ownership_of_train_job(observed: Observed, job: TrainJob) -> Ownership | Get:
+    """Tell whose the TrainJob found under our name is, or which object must be read first."""
+    request, labels = observed.start.request, job.metadata.labels
     if made_for(job, observed.start):
-        return Ownership.OURS if all(labels.get(key) == value for key, value in ours.items()) else Ownership.FOREIGN
-    return _claim_of_another(observed, job, (Phase.REFUSED, Phase.STOPPING, Phase.LOST))
+        ours = (request.job, str(request.submission))
+        return Ownership.OURS if (labels.job, labels.submission) == ours else Ownership.FOREIGN
+    return _ownership_of_another(observed, job, (Phase.REFUSED, Phase.STOPPING, Phase.LOST))
 
 
-def ownership_of_copy(observed: Observed) -> Ownership | ReadOther:
-    """Judge the unowned copy found under our name, or say which object must be read first."""
-    copy = observed.copy.obj or {}
+def ownership_of_copy(observed: Observed, copy: TrainingRuntime) -> Ownership | Get:
+    """Tell whose the unowned copy found under our name is, or which object must be read first."""
     if made_for(copy, observed.start):
         return Ownership.OURS
-    return _claim_of_another(observed, copy, (Phase.REFUSED, Phase.STOPPING))
+    return _ownership_of_another(observed, copy, (Phase.REFUSED, Phase.STOPPING))
 
 
-def _claim_of_another(observed: Observed, obj: Object, ended: tuple[Phase, ...]) -> Ownership | ReadOther:
-    name, uid = at(obj, "metadata", "annotations", ANNOTATION_START), start_uid(obj)
+def _ownership_of_another(observed: Observed, obj: KubeObject, ended: tuple[Phase, ...]) -> Ownership | Get:
+    name, uid = obj.metadata.annotations.start, start_uid(obj)
     if not name or not uid:
         return Ownership.FOREIGN
-    kind = Kind.DISPATCH_BACKEND if at(obj, "metadata", "labels", LABEL_PROBE) else Kind.DISPATCH_START
+    kind = Kind.DISPATCH_BACKEND if obj.metadata.labels.probe else Kind.DISPATCH_START
     if not observed.other.live:
-        return ReadOther(kind, name)
-    if observed.other.obj is None or uid_of(observed.other.obj) != uid:
+        return get_other(kind, name)
+    other = observed.other.obj
+    if other is None or other.metadata.uid != uid:
         return Ownership.LEFTOVER
-    return (
-        Ownership.LEFTOVER
-        if kind == Kind.DISPATCH_START and phase_of(observed.other.obj) in ended
-        else Ownership.FOREIGN
-    )
+    has_ended = isinstance(other, DispatchStart) and other.status.phase in ended
+    return Ownership.LEFTOVER if has_ended else Ownership.FOREIGN
 
 
-def phase_of(start: object) -> Phase | None:
-    """Return the recorded phase of a DispatchStart; None before the first reconcile, or when it is no phase."""
-    phase = at(start, "status", "phase")
-    return next((one for one in Phase if one == phase), None)
-
-
-def has_started(start: object) -> bool:
-    """Tell whether Started has been recorded: steps 5 to 9 are then never made again (section 4, rule 3)."""
-    return condition(start, Condition.STARTED).get("status") == "True"
+def check_ownership(observed: Observed, step: Condition, *, never_final: bool = False) -> Action | Verdict | None:
+    """Judge the TrainJob of our name by a live read: None when it is absent, or ours and stays."""
+    if unread := read_first(observed, get_train_job(observed.start), step, never_final=never_final):
+        return unread
+    job = observed.train_job.obj
+    if job is None:
+        return None
+    name = job.metadata.name
+    match ownership_of_train_job(observed, job):
+        case Get() as get:
+            return read_first(observed, get, step)
+        case Ownership.FOREIGN:
+            return Refusal(
+                step,
+                ErrorClass.REJECTED,
+                f"TrainJob {name} exists and is not of this DispatchStart; delete it, or submit under another number",
+            )
+        case Ownership.LEFTOVER:
+            return Waiting(step, "TrainJobLeaving", f"waiting for TrainJob {name} of an ended DispatchStart to go away")
+        case Ownership.OURS if job.metadata.is_terminating:
+            return Waiting(step, "TrainJobLeaving", f"waiting for TrainJob {name} to be deleted")
+        case Ownership.OURS:
+            return None

@@ -1,16 +1,18 @@
-"""After Started was recorded: move the gate, and mirror the job to its end (contract sections 11 and 12)."""
+"""After Started was recorded: move the gate, and follow the job to its end (docs/contract.md, The start gate)."""
 
 from dispatch_operator.api.enums import Phase
+from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.reconcile import job_status
 from dispatch_operator.reconcile.actions import (
     Action,
+    Get,
+    List,
     PatchStatus,
-    ReadCopy,
-    ReadPods,
-    ReadRuntime,
-    ReadTrainJob,
-    ReadWarnings,
     Result,
+    Slot,
+    get_train_job,
+    list_pods,
+    list_warnings,
 )
 from dispatch_operator.reconcile.gates.gate import (
     is_kueues,
@@ -22,87 +24,88 @@ from dispatch_operator.reconcile.gates.gate import (
 )
 from dispatch_operator.reconcile.gates.gated_copy import check_copy
 from dispatch_operator.reconcile.job_status import JobStatus
-from dispatch_operator.reconcile.observation import Observed, at, condition
-from dispatch_operator.reconcile.ownership import phase_of, uid_of
+from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.teardown import clean_up
+from dispatch_operator.records.trainer import TrainJob
 
 ENDED = (Phase.SUCCEEDED, Phase.FAILED)
 
 
 def follow(observed: Observed, now: float) -> Action | Result:
-    """Return the next act for a DispatchStart that has started."""
-    phase = phase_of(observed.start)
-    if phase in ENDED:
+    """Return the next action for a DispatchStart that has started."""
+    status, job = observed.start.status, observed.train_job.obj
+    if status.phase in ENDED:
         return _recorded(observed, job_status.unchanged(observed), now)
-    if phase is Phase.LOST:
+    if status.phase is Phase.LOST:
         action = _recorded(observed, job_status.unchanged(observed), now)
         return action if isinstance(action, Action) else clean_up(observed)
-    # Only the TrainJob of the recorded UID is opened, held or mirrored (rule 4).
-    reference = at(observed.start, "status", "reference", "uid")
-    if not reference or uid_of(observed.train_job.obj) != reference:
+    # Only the TrainJob of the recorded UID is opened, held or followed.
+    if job is None or not status.reference or job.metadata.uid != status.reference.uid:
         return _lost(observed, now)
-    if job_status.has_ended(observed.train_job.obj):
-        return _ended(observed, now)
-    return _going_on(observed, now)
+    return _ended(observed, job, now) if job_status.has_ended(job) else _going_on(observed, job, now)
 
 
 def _lost(observed: Observed, now: float) -> Action | Result:
-    if error := observed.failure(ReadTrainJob):
-        return Result(requeue=True, retry_after=error.retry_after)
-    return _recorded(observed, job_status.lost(observed), now) if observed.train_job.live else ReadTrainJob()
+    match observed.due(get_train_job(observed.start)):
+        case ApiError() as error:
+            return Result(requeue=True, retry_after=error.retry_after)
+        case Get() as due:
+            return due
+        case None:
+            return _recorded(observed, job_status.lost(observed), now)
 
 
-def _ended(observed: Observed, now: float) -> Action | Result:
-    if condition(observed.train_job.obj, "Failed").get("status") != "True":
-        return _recorded(observed, job_status.succeeded(observed), now)
-    if observed.pods is None and not observed.failure(ReadPods):
-        return ReadPods()
-    return _recorded(observed, job_status.failed(observed), now)
+def _ended(observed: Observed, job: TrainJob, now: float) -> Action | Result:
+    if not job.status.is_true("Failed"):
+        return _recorded(observed, job_status.succeeded(observed, job), now)
+    if observed.pods is None and not observed.failure(List, Slot.PODS):
+        return list_pods(observed.start)
+    return _recorded(observed, job_status.failed(observed, job), now)
 
 
-def _going_on(observed: Observed, now: float) -> Action | Result:
+def _going_on(observed: Observed, job: TrainJob, now: float) -> Action | Result:
     if is_kueues(observed):
-        return _recorded(observed, job_status.managed_by_kueue(observed), now)
-    change = next_change(observed)
+        return _recorded(observed, job_status.managed_by_kueue(observed, job), now)
+    change = next_change(observed, job)
     if not is_open(observed):
         problem = check_copy(observed, opening=wants_open(observed))
         if isinstance(problem, Action):
             return problem
         if problem:
-            unread = observed.failure(ReadCopy) or observed.failure(ReadRuntime)
-            result = _recorded(observed, job_status.copy_altered(observed, problem, unread=unread is not None), now)
-            if isinstance(result, Action) or unread is None:
-                return result
-            return Result(requeue=True, retry_after=unread.retry_after)
-    return _move(observed, change, now) if change else _mirror(observed, now)
+            unread = observed.failure(Get, Slot.COPY) or observed.failure(Get, Slot.RUNTIME)
+            altered = job_status.copy_altered(observed, problem, unread=unread is not None)
+            return _recorded(observed, altered, now, tried=unread)
+    return _move(observed, change, now) if change else _mirror(observed, job, now)
 
 
 def _move(observed: Observed, change: Action, now: float) -> Action | Result:
     if must_be_recorded(observed):
         return _recorded(observed, job_status.holding(), now)
-    error = observed.failure(type(change))
+    error = observed.failures.get(change.key)
     if error is None and not was_undone(observed):
         return change
     problem = str(error) if error else "the gate was moved, and something moved it back at once"
-    result = _recorded(observed, job_status.gate_stuck(observed, problem), now)
-    requeue = Result(requeue=True, retry_after=error.retry_after if error else None)
-    return result if isinstance(result, Action) else requeue
+    action = _recorded(observed, job_status.gate_stuck(observed, problem), now)
+    retry_after = error.retry_after if error else None
+    return action if isinstance(action, Action) else Result(requeue=True, retry_after=retry_after)
 
 
-def _mirror(observed: Observed, now: float) -> Action | Result:
-    quiet_for = job_status.quiet_for(observed, now)
+def _mirror(observed: Observed, job: TrainJob, now: float) -> Action | Result:
+    quiet_for = job_status.quiet_for(observed, job, now)
     if quiet_for is None:
         return _recorded(observed, job_status.going_on(observed), now)
     if quiet_for < job_status.QUIET_LIMIT:
-        result = _recorded(observed, job_status.going_on(observed), now)
-        return result if isinstance(result, Action) else Result(requeue_after=job_status.QUIET_LIMIT - quiet_for)
-    error = observed.failure(ReadWarnings)
+        action = _recorded(observed, job_status.going_on(observed), now)
+        return action if isinstance(action, Action) else Result(requeue_after=job_status.QUIET_LIMIT - quiet_for)
+    error = observed.failure(List, Slot.WARNINGS)
     if observed.warnings is None and not error:
-        return ReadWarnings()
-    result = _recorded(observed, job_status.going_on(observed), now)
-    return result if isinstance(result, Action) or not error else Result(requeue=True, retry_after=error.retry_after)
+        return list_warnings(job)
+    return _recorded(observed, job_status.going_on(observed), now, tried=error)
 
 
-def _recorded(observed: Observed, mirrored: JobStatus, now: float) -> Action | Result:
-    status = mirrored.status(observed, now)
-    return PatchStatus(status) if status != at(observed.start, "status") else Result()
+def _recorded(observed: Observed, job: JobStatus, now: float, *, tried: ApiError | None = None) -> Action | Result:
+    """Record a status, unless it stands there already; what was tried and failed is then tried again."""
+    status = job.status(observed, now)
+    if status != observed.start.status:
+        return PatchStatus(status)
+    return Result(requeue=True, retry_after=tried.retry_after) if tried else Result()

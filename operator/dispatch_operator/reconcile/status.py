@@ -1,17 +1,20 @@
-"""The status of a DispatchStart, composed in one place from what was seen (contract section 11)."""
+"""The status of a DispatchStart, composed in one place from what was observed (docs/contract.md, Conditions)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator.api.enums import Condition, ErrorClass, Phase
-from dispatch_operator.api.group import ANNOTATION_SOURCE
-from dispatch_operator.reconcile.conditions import FALSE, TRUE, UNKNOWN, Wanted, conditions
-from dispatch_operator.reconcile.observation import Observed, at, condition
-from dispatch_operator.reconcile.ownership import in_kueue_mode, made_for, uid_of
+from msgspec import structs
+
+from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass, Phase
+from dispatch_operator.api.models.status import Condition as Entry
+from dispatch_operator.api.models.status import ObjectReference, Source, StartStatus
+from dispatch_operator.reconcile.conditions import Wanted, conditions
+from dispatch_operator.reconcile.observation import Observed
+from dispatch_operator.reconcile.ownership import in_kueue_mode, made_for
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 
-Status = dict[str, Any]
-
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 STEPS = (
     Condition.REQUEST_VALID,
     Condition.RUNTIME_COPIED,
@@ -29,45 +32,50 @@ DONE: Mapping[Condition, tuple[str, str]] = {
     Condition.WORKLOAD_GATED: ("Gated", "the Workload waits behind the gate and the admission check"),
 }
 NOT_STARTED = Wanted(Condition.SUCCEEDED, UNKNOWN, "NotStarted", "the job has not been started")
+_NEXT: Mapping[Phase, str] = {
+    Phase.PENDING: "will be looked at again: ",
+    Phase.STARTING: "goes on: ",
+    Phase.IN_FLIGHT: "the outcome is being read: ",
+    Phase.STOPPING: "what was created is being deleted: ",
+}
 
 
-def of_verdict(observed: Observed, verdict: Verdict, phase: Phase, now: float) -> Status:
-    """Return the status while a Start waits, is refused for now, or is refused for good."""
-    steps = [_done(step) for step in STEPS[: STEPS.index(verdict.step)]]
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What Ready says, which a person and kstatus read first."""
+
+    status: ConditionStatus
+    reason: str
+    message: str
+
+
+def of_verdict(observed: Observed, verdict: Verdict, phase: Phase, now: float, *, unresolved: str = "") -> StartStatus:
+    """Return the status while a Start waits, is refused for now, or is refused for good.
+
+    Args:
+        observed: All that this reconcile knows.
+        verdict: What the step came to.
+        phase: Where that leaves the Start.
+        now: Seconds since the epoch.
+        unresolved: What is not known of the stop of a refused Start; it is told in the place of the refusal.
+    """
     match verdict:
-        case Waiting(reason=reason, message=message):
-            status, ready = UNKNOWN, UNKNOWN
-        case Refusal(error_class=error_class, message=message):
-            status, ready, reason = FALSE, FALSE, error_class.value
-    stalled = phase is Phase.REFUSED
-    progress = (
-        Wanted(Condition.STALLED, TRUE, reason, message)
-        if stalled
-        else Wanted(Condition.RECONCILING, TRUE, reason, _next(phase, message))
-    )
-    return compose(
-        observed,
-        phase,
-        [
-            *steps,
-            Wanted(verdict.step, status, reason, message),
-            Wanted(Condition.STARTED, status, reason, message),
-            NOT_STARTED,
-            Wanted(Condition.READY, ready, reason, message),
-            progress,
-        ],
-        now,
-    )
-
-
-def _next(phase: Phase, message: str) -> str:
-    hint = {
-        Phase.PENDING: "will be reconciled again: ",
-        Phase.STARTING: "goes on: ",
-        Phase.IN_FLIGHT: "the outcome is being read: ",
-        Phase.STOPPING: "what was created is being deleted: ",
-    }
-    return hint.get(phase, "") + message
+        case Waiting(reason=reason):
+            status = UNKNOWN
+        case Refusal(error_class=error_class):
+            status, reason = FALSE, error_class.value
+    whole = Readiness(status, reason, verdict.message)
+    if unresolved:
+        whole = Readiness(FALSE, ErrorClass.OUTCOME_UNKNOWN.value, unresolved)
+    progress = Wanted(Condition.RECONCILING, TRUE, whole.reason, unresolved or _NEXT.get(phase, "") + whole.message)
+    wanted = [
+        *(_done(step) for step in STEPS[: STEPS.index(verdict.step)]),
+        Wanted(verdict.step, status, reason, verdict.message),
+        Wanted(Condition.STARTED, whole.status, whole.reason, whole.message),
+        NOT_STARTED,
+        Wanted(Condition.STALLED, TRUE, reason, whole.message) if phase is Phase.REFUSED else progress,
+    ]
+    return compose(observed, phase, whole, wanted, now)
 
 
 def started_steps(observed: Observed) -> list[Wanted]:
@@ -82,61 +90,61 @@ def _done(step: Condition) -> Wanted:
     return Wanted(step, TRUE, *DONE[step])
 
 
-def compose(
-    observed: Observed, phase: Phase, wanted: list[Wanted], now: float, extra: Mapping[str, Any] | None = None
-) -> Status:
-    """Put a status together: what stood, what is known better now, and the conditions."""
-    current: Mapping[str, Any] = at(observed.start, "status") or {}
-    generation = at(observed.start, "metadata", "generation") or 0
-    kept = {
-        key: current[key]
-        for key in ("reference", "copy", "source", "outcome", "restarts", "evictions")
-        if key in current
-    }
-    return {
-        **kept,
+def compose(  # noqa: PLR0913, PLR0917 - a status has this many parts.
+    observed: Observed,
+    phase: Phase,
+    ready: Readiness,
+    wanted: Iterable[Wanted],
+    now: float,
+    extra: Mapping[str, Any] | None = None,
+) -> StartStatus:
+    """Put a status together: what stood, what is known better now, and the conditions. Ready is set here alone."""
+    current, generation = observed.start.status, observed.start.metadata.generation
+    shown = [*wanted, Wanted(Condition.READY, ready.status, ready.reason, ready.message)]
+    return structs.replace(
+        current,
+        phase=phase,
+        observed_generation=generation,
+        conditions=conditions(shown, current.conditions, generation, now, Entry),
         **_objects(observed),
         **(extra or {}),
-        "phase": phase.value,
-        "observedGeneration": generation,
-        "conditions": conditions(wanted, current.get("conditions") or (), generation, now),
-    }
+    )
 
 
-def _objects(observed: Observed) -> Status:
+def _objects(observed: Observed) -> dict[str, Any]:
     """Return the references to our copy and TrainJob; once Started is recorded they are never changed."""
-    if condition(observed.start, Condition.STARTED).get("status") == TRUE:
+    if observed.start.status.has_started:
         return {}
-    found: Status = {}
+    found: dict[str, Any] = {}
     job, copy = observed.train_job.obj, observed.copy.obj
-    if observed.train_job.live and made_for(job, observed.start):
-        meta = at(job, "metadata")
-        found["reference"] = {"name": f"{at(meta, 'namespace')}/{at(meta, 'name')}", "uid": uid_of(job)}
-    if observed.copy.live and made_for(copy, observed.start):
-        found["copy"] = {"name": at(copy, "metadata", "name"), "uid": uid_of(copy)}
-        found |= _source(at(copy, "metadata", "annotations", ANNOTATION_SOURCE))
+    if observed.train_job.live and job is not None and made_for(job, observed.start):
+        meta = job.metadata
+        found["reference"] = ObjectReference(f"{meta.namespace}/{meta.name}", meta.uid)
+    if observed.copy.live and copy is not None and made_for(copy, observed.start):
+        found["copied"] = ObjectReference(copy.metadata.name, copy.metadata.uid)
+        if source := _source(copy.metadata.annotations.source):
+            found["source"] = source
     return found
 
 
-def _source(annotation: object) -> Status:
-    """Read the source from the copy's own annotation: `<kind>/<name> <uid> <generation>` (section 5)."""
-    match str(annotation or "").split(" "):
+def _source(annotation: str | None) -> Source | None:
+    """Read the source from the copy's own annotation: `<kind>/<name> <uid> <generation>`."""
+    match (annotation or "").split(" "):
         case [reference, uid, generation] if "/" in reference and generation.isdecimal():
             kind, name = reference.split("/", 1)
-            return {"source": {"kind": kind, "name": name, "uid": uid, "generation": int(generation)}}
+            return Source(kind, name, uid, int(generation))
         case _:
-            return {}
+            return None
 
 
-def refusal_of(start: Mapping[str, Any]) -> Refusal:
+def refusal_of(status: StartStatus) -> Refusal:
     """Return the refusal that a status records: the step that failed keeps its class and message."""
-    for step in STEPS:
-        held = condition(start, step)
-        if held.get("status") == FALSE:
-            return Refusal(step, _class(held.get("reason")), str(held.get("message") or ""))
-    held = condition(start, Condition.STARTED)
-    return Refusal(Condition.REQUEST_VALID, _class(held.get("reason")), str(held.get("message") or ""))
+    held = {entry.type: entry for entry in status.conditions}
+    failed = next((step for step in STEPS if step in held and held[step].status is FALSE), None)
+    entry = held.get(failed or Condition.STARTED)
+    step = failed or Condition.REQUEST_VALID
+    return Refusal(step, _class(entry.reason), entry.message) if entry else Refusal(step, _class(""), "")
 
 
-def _class(reason: object) -> ErrorClass:
+def _class(reason: str) -> ErrorClass:
     return next((one for one in ErrorClass if one == reason), ErrorClass.REJECTED)

@@ -1,10 +1,12 @@
-"""What a step of a Start can come to, besides an act: passed, waiting, or refused."""
+"""What a step of a Start can come to, besides an action: passed, waiting, or refused."""
 
 from dataclasses import dataclass
 
 from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.checks.problems import Problem, class_of, summary
 from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.reconcile.actions import Get
+from dispatch_operator.reconcile.observation import Observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A step failed: the class and message for the conditions (contract section 9)."""
+    """A step failed: the class and message for the conditions (docs/contract.md, Error classes)."""
 
     step: Condition
     error_class: ErrorClass
@@ -33,7 +35,7 @@ class Refusal:
     requeue_after: float | None = None
     """Seconds until the next reconcile, when a time limit rather than a backoff decides."""
     never_final: bool = False
-    """True in steps 7 to 9, where what is transient stops nothing (section 4, rule 2)."""
+    """True in the steps after the create, where what is transient stops nothing (Definite failures only)."""
 
     @classmethod
     def of(cls, step: Condition, problems: tuple[Problem, ...]) -> "Refusal":
@@ -54,3 +56,12 @@ def transient(step: Condition, error: ApiError, *, never_final: bool = False) ->
         retry_after=error.retry_after,
         never_final=never_final,
     )
+
+
+def read_first(observed: Observed, get: Get, step: Condition, *, never_final: bool = False) -> Get | Refusal | None:
+    """Return the read that a step needs first, the refusal when it failed, or None when its object is known live."""
+    match observed.due(get):
+        case ApiError() as error:
+            return transient(step, error, never_final=never_final)
+        case due:
+            return due

@@ -14,10 +14,10 @@ import pytest
 from cluster.conftest import Team
 from cluster.kueue.conftest import QueuedTeam
 from controlplane import Cluster
-from dispatch_operator.render import target_name
 from support.builders import JOB, NAME, make_backend, make_start
 from support.fault_proxy import FaultProxy, ProxiedRequest, ProxyFault
 from support.operator import conditions
+from support.rendering import target_name
 from support.service import Service, serving
 from support.summary import Summary
 from support.waiting import until

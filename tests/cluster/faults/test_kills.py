@@ -9,11 +9,11 @@ import pytest
 from cluster.conftest import FOREVER, TIMEOUTS, Object, Team
 from cluster.kueue.conftest import QueuedTeam
 from controlplane import Cluster
-from dispatch_operator.render import target_name
 from support.builders import JOB, make_backend, make_start
 from support.fault_proxy import FaultProxy, ProxiedRequest
 from support.kills import Operation, killed_at_every_request
 from support.policies import INJECTED, configuration, mutate
+from support.rendering import target_name
 from support.summary import Summary
 from support.waiting import until
 

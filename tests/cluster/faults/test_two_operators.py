@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from cluster.conftest import Team
-from dispatch_operator.render import target_name
 from support.builders import JOB, make_start
+from support.rendering import target_name
 from support.service import Service, serving
 from support.waiting import until
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.reconcile.conditions import broken_invariants
-from dispatch_operator.reconcile.observation import at, condition
 from support.fake_api import FakeApi, Request
 from support.faults.fault import WHILE, Fault, Lasts
+from support.invariants import broken_invariants
 from support.operator import NOW
+from support.records import at, condition
 
 Object = dict[str, Any]
 T = TypeVar("T")

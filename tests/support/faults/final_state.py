@@ -4,11 +4,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dispatch_operator.api.enums import ErrorClass
-from dispatch_operator.reconcile.observation import at, condition
-from dispatch_operator.reconcile.ownership import made_for
 from support.builders import NAME
 from support.faults.fault import WRITES
 from support.faults.faulty_api import COPY, JOB, START, WORKLOAD, FaultyApi, is_open
+from support.records import at, condition
 
 Object = dict[str, Any]
 QUIET = 300.0
@@ -55,7 +54,8 @@ def _start(start: Object, jobs: set[str]) -> object:
 
 
 def _is_ours(world: FaultyApi, obj: Object) -> bool:
-    return any(made_for(obj, start) for start in world.all(START))
+    uid = at(obj, "metadata", "annotations", "dispatch.phpboyscout.uk/start-uid")
+    return any(uid == start["metadata"]["uid"] for start in world.all(START))
 
 
 def wrong_with(world: FaultyApi, want: FinalState | ErrorClass, until: float) -> list[str]:

@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch_operator.controllers.admission_check import AdmissionChecks
+from dispatch_operator.controllers.enqueue import starts_of, targets_of, workloads_of
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.controllers.work_queue import WorkQueue
-from dispatch_operator.kube.store import Key, Store
-from dispatch_operator.reconcile.observation import at
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.reconciler import Reconciler
+from dispatch_operator.records.reading import AnyRecord
 from support.faults.faulty_api import FaultyApi
+from support.records import at, watched
 
 Object = dict[str, Any]
 WATCHED = {
@@ -27,7 +30,7 @@ WATCHED = {
     "AdmissionCheck": {},
     "DispatchStart": {},
 }
-Route = tuple[WorkQueue[Key], Callable[[str, Object], Iterable[Key]]]
+Route = tuple[WorkQueue[Key], Callable[[Store, AnyRecord], Iterable[Key]]]
 
 
 @dataclass
@@ -47,27 +50,27 @@ class RunningOperator:
         self.routes = (
             (
                 WorkQueue(Reconciler(cluster, store, lambda *_: None, clock).reconcile, max_concurrent=20),
-                store.concerned,
+                starts_of,
             ),
-            (WorkQueue(tidier.reconcile, max_concurrent=20), store.targets),
-            (WorkQueue(checks.reconcile, max_concurrent=20), store.checked),
+            (WorkQueue(tidier.reconcile, max_concurrent=20), targets_of),
+            (WorkQueue(checks.reconcile, max_concurrent=20), workloads_of),
         )
         for (kind, _, _), obj in self.world.objects.items():
             if _is_watched(kind, obj):
-                store.put(kind, obj)
+                store.put(watched(obj))
         for (kind, _, _), obj in list(self.world.objects.items()):
             self.told(kind, obj, deleted=False)
         self.world.watchers.append(self)
 
     def told(self, kind: str, obj: Object, *, deleted: bool) -> None:
-        """Take in an event of a watch, as `handlers` does."""
+        """Take in an event of a watch, as the frame does."""
         if not _is_watched(kind, obj):
             return
         if not deleted:
-            self.store.put(kind, obj)
-        concerned = [(queue, set(whom(kind, obj))) for queue, whom in self.routes]
+            self.store.put(watched(obj))
+        concerned = [(queue, set(whom(self.store, watched(obj)))) for queue, whom in self.routes]
         if deleted:
-            self.store.drop(kind, obj)
+            self.store.drop(watched(obj))
         for queue, keys in concerned:
             for key in sorted(keys):
                 queue.add(key)

@@ -6,22 +6,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
+from msgspec import structs
+
 from dispatch_operator.api.enums import ErrorClass, Phase
 from dispatch_operator.api.group import START_GATE
-from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.controllers import orphaned_copies
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.kube.store import Key
-from dispatch_operator.reconcile import decide, job_status, judge, started
-from dispatch_operator.reconcile.actions import Action, PatchStatus, Result, SetSuspend
+from dispatch_operator.kube.index import Key
+from dispatch_operator.reconcile import decide, job_status, ownership, started
+from dispatch_operator.reconcile.actions import Action, Get, PatchStatus, Result, set_suspend
 from dispatch_operator.reconcile.backend.unproven import mark_unproven
 from dispatch_operator.reconcile.gates import kueue
 from dispatch_operator.reconcile.gates.gate import is_open, wants_open
 from dispatch_operator.reconcile.observation import Observation, Observed, Origin
-from dispatch_operator.reconcile.ownership import Ownership, gates, phase_of, uid_of
+from dispatch_operator.reconcile.ownership import Ownership
 from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
 from dispatch_operator.reconcile.teardown import stop
+from dispatch_operator.records.trainer import TrainingRuntime
 from support.model.explore import SearchResult, search
 from support.model.reconciliations import quickly
 from support.model.scenarios import SCENARIOS
@@ -83,14 +86,30 @@ def _final(step: Any, error: Any, *, never_final: bool = False) -> Refusal:
     return Refusal(step, ErrorClass.REJECTED, str(error))
 
 
+def _final_read(observed: Observed, get: Get, step: Any, *, never_final: bool = False) -> Get | Refusal | None:
+    del never_final
+    due = observed.due(get)
+    return _final(step, due) if isinstance(due, ApiError) else due
+
+
+def _definite(step: object) -> Patch:
+    return lambda: mock.patch.multiple(step, transient=_final, read_first=_final_read)
+
+
 def _refused_at_once(_seen: Observed, error: Any, _now: float) -> Refusal:
     return Refusal(create_train_job.STEP, ErrorClass.REJECTED, str(error))
 
 
 def _follow_any(observed: Observed, now: float) -> Action | Result:
-    uid, status = uid_of(observed.train_job.obj), observed.start["status"]
-    reference = {**status["reference"], "uid": uid or status["reference"]["uid"]}
-    return _FOLLOW(replace(observed, start={**observed.start, "status": {**status, "reference": reference}}), now)
+    job, status = observed.train_job.obj, observed.start.status
+    if job is None or status.reference is None:
+        return _FOLLOW(observed, now)
+    reference = structs.replace(status.reference, uid=job.metadata.uid)
+    return _FOLLOW(_with_status(observed, structs.replace(status, reference=reference)), now)
+
+
+def _with_status(observed: Observed, status: StartStatus) -> Observed:
+    return replace(observed, start=replace(observed.start, status=status))
 
 
 _FOLLOW = started.follow
@@ -100,16 +119,16 @@ _CONCLUDE = decide._conclude  # noqa: SLF001
 
 def _open_at_once(observed: Observed, now: float) -> Action | Result:
     decision = _START(observed, now)
-    whole = isinstance(decision, PatchStatus) and decision.status["phase"] in {Phase.GATED, Phase.QUEUED}
-    if whole and wants_open(observed) and not is_open(observed):
-        return SetSuspend(suspend=False, uid=uid_of(observed.train_job.obj))
+    whole = isinstance(decision, PatchStatus) and decision.status.phase in {Phase.GATED, Phase.QUEUED}
+    if whole and observed.train_job.obj and wants_open(observed) and not is_open(observed):
+        return set_suspend(observed.train_job.obj, suspend=False)
     return decision
 
 
 def _stop_at_once(observed: Observed, verdict: Any, now: float) -> Action | Result:
     decision = _CONCLUDE(observed, verdict, now)
-    if isinstance(decision, PatchStatus) and decision.status["phase"] == Phase.STOPPING:
-        action = stop(replace(observed, start={**observed.start, "status": decision.status}), now)
+    if isinstance(decision, PatchStatus) and decision.status.phase is Phase.STOPPING:
+        action = stop(_with_status(observed, decision.status), now)
         return action if isinstance(action, Action) and not isinstance(action, PatchStatus) else decision
     return decision
 
@@ -118,28 +137,21 @@ def _doubt_at_once(observed: Observed, verdict: Any, now: float) -> Action | Res
     decision = _CONCLUDE(observed, verdict, now)
     if not isinstance(decision, PatchStatus):
         return decision
-    return (
-        mark_unproven(replace(observed, start={**observed.start, "status": decision.status}), verdict, now) or decision
-    )
+    return mark_unproven(_with_status(observed, decision.status), verdict, now) or decision
 
 
-async def _collect_by_the_cache(self: Any, key: Key) -> Result:
-    copy = self.store.get(Kind.TRAINING_RUNTIME, *key)
-    if orphaned_copies.is_ownerless(copy) and orphaned_copies.is_left(
-        copy,
-        self.store.get(*orphaned_copies._made_for(key.namespace, copy)),  # noqa: SLF001
-    ):
-        version = copy["metadata"]["resourceVersion"]
+async def _collect_by_the_store(self: Any, key: Key) -> Result:
+    copy = self.store.get(TrainingRuntime, *key)
+    if orphaned_copies.is_ownerless(copy) and orphaned_copies.is_left(copy, self._cached(copy)):
         with suppress(ApiError):
-            await self.cluster.delete(
-                Kind.TRAINING_RUNTIME, *key, timeout=1.0, uid=uid_of(copy), resource_version=version
-            )
+            await self._delete(copy)
     return Result()
 
 
 def _released_says_the_cache(observed: Observed) -> bool:
-    held = kueue.is_deactivated(observed) and phase_of(observed.start) is Phase.HELD
-    return START_GATE not in gates(observed.train_job.obj) and not held
+    held = kueue.is_deactivated(observed) and observed.start.status.phase is Phase.HELD
+    job = observed.train_job.obj
+    return not (job and START_GATE in job.metadata.gates) and not held
 
 
 MUTANTS = (
@@ -176,7 +188,7 @@ MUTANTS = (
         "the collector trusts its cache",
         "a collector that hears nothing",
         "of a living Start was changed",
-        _instead(orphaned_copies.OrphanedCopies, "reconcile", _collect_by_the_cache),
+        _instead(orphaned_copies.OrphanedCopies, "reconcile", _collect_by_the_store),
     ),
     Mutant(
         "1",
@@ -190,14 +202,14 @@ MUTANTS = (
         "what fails in step 7 is definite",
         "a Start meets two faults",
         "is Refused without a cause",
-        _instead(set_owner, "transient", _final),
+        _definite(set_owner),
     ),
     Mutant(
         "2",
         "what fails in step 8 is definite",
         "a Start meets two faults",
         "is Refused without a cause",
-        _instead(read_back, "transient", _final),
+        _definite(read_back),
     ),
     Mutant(
         "2",
@@ -239,7 +251,7 @@ MUTANTS = (
         "the steps are made again after Started",
         "the TrainJob is deleted",
         "never comes to rest",
-        _instead(decide, "has_started", lambda _: False),
+        _instead(decide, "follow", _START),
     ),
     Mutant(
         "4",
@@ -309,14 +321,14 @@ MUTANTS = (
         "what is being deleted is started",
         "a deletion in the foreground",
         "that is being deleted was started",
-        _instead(decide, "is_going", lambda _: False),
+        _instead(decide, "is_leaving", lambda _: False),
     ),
     Mutant(
         "of Ours",
         "every TrainJob of the name is ours",
         "humans replace the TrainJob in a Start",
         "which its Start uses, was deleted",
-        _instead(judge, "claim_on_train_job", lambda _: Ownership.OURS),
+        _instead(ownership, "ownership_of_train_job", lambda *_: Ownership.OURS),
     ),
     Mutant(
         "of section 13",

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from dispatch_operator.reconcile.observation import at
 from support.builders import NAME, RUNTIME
+from support.records import at
 
 Value = dict[str, Any]
 START, BACKEND, JOB, COPY, WORKLOAD = "DispatchStart", "DispatchBackend", "TrainJob", "TrainingRuntime", "Workload"

@@ -10,16 +10,19 @@ from unittest import mock
 from dispatch_operator.api.models import backend, reading
 from dispatch_operator.controllers import orphaned_copies
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
-from dispatch_operator.kube.store import Key
+from dispatch_operator.kube.index import Key
 from dispatch_operator.reconcile import reconciler
 from dispatch_operator.reconcile.decide import decide
-from dispatch_operator.reconcile.observation import Observation, Observed, at
+from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.reconciler import Reconciler
-from dispatch_operator.reconcile.sanitized import sanitized
+from dispatch_operator.records.dispatch import DispatchStart
+from dispatch_operator.records.reading import read_record
+from support import records
 from support.builders import NAME, NAMESPACE
 from support.model.objects import SLOTS, Objects
 from support.model.suspending import Answer, SuspendedRequest, SuspendingClient, SuspendingStore, advance
 from support.operator import NOW
+from support.records import at
 
 TICK = 40.0
 """Seconds; more than any bound that a reconcile knows."""
@@ -92,7 +95,7 @@ class Reconciliations:
         for (kind, _), obj in zip(SLOTS, view, strict=True):
             # The operator watches only the TrainJobs that carry its label.
             if obj and (kind != "TrainJob" or at(obj.value, "metadata", "labels", LABEL)):
-                told.put(kind, obj.value)
+                told.put(records.watched(obj.value))
         wire: Any = SuspendingClient()
         running: Any = (
             OrphanedCopies(wire, told).reconcile(Key(NAMESPACE, NAME))
@@ -104,8 +107,8 @@ class Reconciliations:
             now = step.now
             following = advance(running, self._answers[step.answer])
         running.close()
-        start = told.get("DispatchStart", NAMESPACE, subject)
-        return following, at(start, "metadata", "uid")
+        start = told.get(DispatchStart, NAMESPACE, subject)
+        return following, start.metadata.uid if start else None
 
 
 class _Once:
@@ -126,20 +129,23 @@ def _of_reading(model: Any, raw: Any) -> object:
     return model, id(raw.get("spec") if model is backend.Backend else raw)
 
 
-def _of_seen(observed: Observed, now: float) -> object:
+_OBSERVATION = "dispatch_operator.reconcile.observation.Observation["
+
+
+def _of_observed(observed: Observed, now: float) -> object:
     observations = (getattr(observed, name) for name in _OBSERVATIONS)
     return (
         id(observed.start),
         tuple((id(observation.obj), observation.origin) for observation in observations),
         observed.awaited,
-        tuple(sorted((action.__name__, id(error)) for action, error in observed.failures.items())),
+        tuple(sorted((key[0].__name__, key[1], id(error)) for key, error in observed.failures.items())),
         tuple(id(value) for value in (observed.job_set, *(observed.pods or ()), *(observed.warnings or ()))),
         (observed.pods is None, observed.warnings is None, observed.first_create),
         now,
     )
 
 
-_OBSERVATIONS = tuple(field.name for field in fields(Observed) if field.type in {Observation, "Sight"})
+_OBSERVATIONS = tuple(field.name for field in fields(Observed) if str(field.type).startswith(_OBSERVATION))
 
 
 @contextmanager
@@ -150,16 +156,16 @@ def quickly() -> Iterator[None]:
         pass
 
     parse = _Once(reading.parse, _of_reading)
-    clean = _Once(sanitized, id)
+    read = _Once(read_record, lambda kind, raw: (kind, id(raw)))
+    watch = _Once(records.watched, id)
     with (
         mock.patch.object(asyncio, "sleep", at_once),
         mock.patch.object(reconciler.logger, "disabled", new=True),
         mock.patch.object(orphaned_copies.logger, "disabled", new=True),
         mock.patch.object(reading, "parse", parse),
         mock.patch.object(backend, "parse", parse),
-        mock.patch("dispatch_operator.kube.store.sane", clean),
-        mock.patch("dispatch_operator.reconcile.learn.sane", clean),
-        mock.patch("dispatch_operator.kube.store._slim", lambda obj: obj),
-        mock.patch("dispatch_operator.reconcile.reconciler.decide", _Once(decide, _of_seen)),
+        mock.patch("dispatch_operator.kube.typed.read_record", read),
+        mock.patch.object(records, "watched", watch),
+        mock.patch("dispatch_operator.reconcile.reconciler.decide", _Once(decide, _of_observed)),
     ):
         yield

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from dispatch_operator.reconcile.observation import at, condition
 from support.model.objects import BACKED, COPIED, FIRST, QUEUES, SECOND, TRAINS, Obj, Objects
 from support.model.server import GATED_BY, QUEUE
+from support.records import at, condition
 
 STARTS = (FIRST, SECOND)
 GATE = "dispatch.phpboyscout.uk/start-gate"

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from dispatch_operator.render import read_backend, render_copy, render_train_job, terms_of
+from dispatch_operator.api.models import read_backend
+from dispatch_operator.render import render_copy, render_train_job
+from dispatch_operator.render.terms import terms_of
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.model.explore import comes_to_rest
 from support.model.objects import (
@@ -22,6 +24,7 @@ from support.model.objects import (
 from support.model.reconciliations import COLLECT, quickly
 from support.model.scenario import Action, Human, Scenario
 from support.model.server import born, changed, deleted, is_going
+from support.records import runtime_of, start_of
 
 Value = dict[str, Any]
 ONE, OTHER = "llama-s1", "other"
@@ -119,8 +122,9 @@ def _left(*slots: int) -> Objects:
     backend, runtime = world()[BACKED], world()[SOURCE]
     assert backend
     assert runtime
-    copy = render_copy(gone, runtime.value)
-    job = render_train_job(gone, terms_of(read_backend(backend.value)), runtime.value["spec"])
+    start = start_of(gone)
+    copy = render_copy(start, runtime_of(runtime.value))
+    job = render_train_job(start, terms_of(read_backend(backend.value)), runtime.value["spec"])
     objects = world(gate="Open")
     for slot, value in ((COPIED, copy), (TRAINS, job)):
         objects = replaced(objects, slot, born(value, 50 + slot)) if slot in slots else objects

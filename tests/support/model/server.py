@@ -5,12 +5,12 @@ import functools
 from typing import Any
 
 from dispatch_operator.kube.errors import ApiError
-from dispatch_operator.reconcile.observation import at
 from support.builders import NAME, NAMESPACE
 from support.fake_api import _merge
 from support.fake_api import refusal as _refusal
 from support.model.objects import COPIED, JOB, QUEUES, SLOTS, TRAINS, Obj, Objects, replaced
 from support.model.suspending import Answer, SuspendedRequest
+from support.records import at
 
 Value = dict[str, Any]
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"

@@ -5,6 +5,8 @@ from collections.abc import Coroutine, Generator
 from dataclasses import dataclass
 from typing import Any
 
+from dispatch_operator.api.kinds import Kind
+from dispatch_operator.kube import typed
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.store import Store
 from support.fake_api import Request
@@ -85,7 +87,8 @@ class SuspendingStore(Store):
 
     async def workload_of(self, _namespace: str, owner_uid: str, seconds: float) -> Any:
         assert seconds > 0
-        return await _Ask("await", "Workload", owner_uid, {})
+        found = await _Ask("await", "Workload", owner_uid, {})
+        return None if found is None else typed.record("get", Kind.WORKLOAD, found)
 
 
 def advance(reconcile: Coroutine[SuspendedRequest, Answer, object], answer: Answer) -> SuspendedRequest | None:

@@ -1,179 +1,242 @@
-"""What the operator writes: what became of a request, and what is known of a backend (contract sections 10, 11)."""
+"""What the operator writes: what became of a request, and what is known of a backend.
 
-from typing import Annotated, Literal
+These are records: small, immutable, and compared by value. They are also the source of the CRDs' status schemas.
+"""
 
-from pydantic import Field
+from enum import StrEnum
+from typing import Annotated, Any
 
-from dispatch_operator.api.enums import BackendGate, ErrorClass, Phase
-from dispatch_operator.api.models.base import Items, Model, Word
+from msgspec import Meta, Struct, field, json
+
+from dispatch_operator.api.enums import BackendGate, ConditionStatus, ErrorClass, Phase
+from dispatch_operator.api.enums import Condition as ConditionType
 
 UNSEEN = -1
 """The default of observedGeneration, by which kstatus knows an object that nobody has looked at yet."""
+MESSAGE_LIMIT = 32_768
+"""Characters of a message, at most; the CRDs hold it too."""
 
-Text = Annotated[str, Field(max_length=32_768)]
+
+def _words(words: type[StrEnum], description: str) -> Meta:
+    """Describe a field that holds one word of a set, in the set's own order."""
+    return Meta(description=description, extra_json_schema={"type": "string", "enum": [word.value for word in words]})
 
 
-class ObjectReference(Model):
+def _time(description: str) -> Meta:
+    return Meta(description=description, extra_json_schema={"format": "date-time"})
+
+
+def _message(description: str) -> Meta:
+    return Meta(description=description, max_length=MESSAGE_LIMIT)
+
+
+def _listed_by(key: str, description: str) -> Meta:
+    schema: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+    return Meta(description=description, extra_json_schema=schema)
+
+
+class Status(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """A part of a status."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what a request's body holds of it."""
+        made: dict[str, Any] = json.decode(json.encode(self))
+        return made
+
+
+class ObjectReference(Status, frozen=True):
     """An object by name and UID."""
 
-    name: str = Field(description="The object's name; the TrainJob's is written <namespace>/<name>.")
-    uid: str = Field(description="The object's UID.")
+    name: Annotated[str, Meta(description="The object's name; the TrainJob's is written <namespace>/<name>.")]
+    uid: Annotated[str, Meta(description="The object's UID.")]
 
 
-class Source(Model):
+class Source(Status, frozen=True):
     """The runtime that the copy was made of."""
 
-    kind: str = Field(description="ClusterTrainingRuntime or TrainingRuntime.")
-    name: str = Field(description="The runtime's name.")
-    uid: str = Field(description="The runtime's UID.")
-    generation: int = Field(description="The runtime's generation when it was copied.")
+    kind: Annotated[str, Meta(description="ClusterTrainingRuntime or TrainingRuntime.")]
+    name: Annotated[str, Meta(description="The runtime's name.")]
+    uid: Annotated[str, Meta(description="The runtime's UID.")]
+    generation: Annotated[int, Meta(description="The runtime's generation when it was copied.")]
 
 
-class Outcome(Model):
+class Outcome(Status, frozen=True):
     """How the job ended."""
 
-    state: str = Field(description="Succeeded, Failed or Lost.")
-    cause: str | None = Field(
-        default=None,
-        description="Why it did not succeed, in one word such as OOMKilled, Evicted or WorkDirMissing.",
-    )
-    exit_code: int | None = Field(default=None, description="The exit code of the process that ended the job.")
-    message: Text | None = Field(default=None, description="What is known of the cause, in a sentence.")
+    state: Annotated[str, Meta(description="Succeeded, Failed or Lost.")]
+    cause: Annotated[
+        str | None,
+        Meta(description="Why it did not succeed, in one word such as OOMKilled, Evicted or WorkDirMissing."),
+    ] = None
+    exit_code: Annotated[int | None, Meta(description="The exit code of the process that ended the job.")] = None
+    message: Annotated[
+        Annotated[str, Meta(max_length=MESSAGE_LIMIT)] | None,
+        Meta(description="What is known of the cause, in a sentence."),
+    ] = None
 
 
-class ConditionState(Model):
+class Condition(Status, frozen=True):
     """One aspect of the object's state, in the form that kubectl wait and kstatus read."""
 
-    type: Annotated[str, Field(min_length=1, max_length=316)] = Field(
-        description=(
-            "RequestValid, RuntimeCopied, TrainJobCreated, OwnerSet, ReadBack and WorkloadGated are the steps of the "
-            "Start, Started all of them together. Succeeded is the job's end, Ready both. Reconciling and Stalled "
-            "say whether something more will happen."
+    type: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=316,
+            description=(
+                "RequestValid, RuntimeCopied, TrainJobCreated, OwnerSet, ReadBack and WorkloadGated are the steps of "
+                "the Start, Started all of them together. Succeeded is the job's end. Ready is True once the Start "
+                "is whole, and False after a refusal or a failed job. Reconciling and Stalled say whether something "
+                "more will happen."
+            ),
         ),
-    )
-    status: Literal["True", "False", "Unknown"] = Field(description="True, False, or Unknown while it goes on.")
-    observed_generation: int = Field(description="The metadata.generation that the condition was set for.")
-    last_transition_time: str = Field(
-        description="When status last changed.",
-        json_schema_extra={"format": "date-time"},
-    )
-    reason: Annotated[str, Field(min_length=1, max_length=1_024)] = Field(
-        description="One word: of a refusal the error class, " + ", ".join(ErrorClass) + ".",
-    )
-    message: Text = Field(description="Details for a person; of a refusal every problem.")
+    ]
+    status: Annotated[ConditionStatus, _words(ConditionStatus, "True, False, or Unknown while it goes on.")]
+    observed_generation: Annotated[int, Meta(description="The metadata.generation that the condition was set for.")]
+    last_transition_time: Annotated[str, _time("When status last changed.")]
+    reason: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=1_024,
+            description="One word: of a refusal the error class, " + ", ".join(ErrorClass) + ".",
+        ),
+    ]
+    message: Annotated[str, _message("Details for a person; of a refusal every problem.")]
 
 
-class StartStatus(Model):
+class StartStatus(Status, frozen=True):
     """What became of the request, as the operator last saw it."""
 
-    phase: Word[Phase] | None = Field(default=None, description="Where it is, in one word.")
-    observed_generation: int | None = Field(
-        default=None,
-        description="The metadata.generation that this status is about; -1 before the operator's first reconcile.",
+    phase: Annotated[Phase | None, _words(Phase, "Where it is, in one word.")] = None
+    observed_generation: Annotated[
+        int | None,
+        Meta(description="The metadata.generation that this status is about; -1 before it was first reconciled."),
+    ] = None
+    reference: Annotated[
+        ObjectReference | None, Meta(description="The TrainJob that was created, also after it was deleted.")
+    ] = None
+    copied: Annotated[ObjectReference | None, Meta(description="The TrainingRuntime that the TrainJob runs on.")] = (
+        field(default=None, name="copy")
     )
-    reference: ObjectReference | None = Field(
-        default=None,
-        description="The TrainJob that was created, also after it was deleted.",
-    )
-    copied: ObjectReference | None = Field(
-        default=None,
-        alias="copy",
-        description="The TrainingRuntime that the TrainJob runs on.",
-    )
-    source: Source | None = Field(default=None, description="The runtime that was copied.")
-    outcome: Outcome | None = Field(default=None, description="How the job ended; absent until it has.")
-    restarts: int | None = Field(default=None, description="How often the JobSet restarted the job.")
-    evictions: int | None = Field(
-        default=None, description="How often Kueue put the job back into its queue, by preemption or otherwise."
-    )
-    conditions: Items[ConditionState] = Field(
-        default_factory=tuple,
-        description="The steps of the Start, the job's end, and what is still to be expected.",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
-    )
+    source: Annotated[Source | None, Meta(description="The runtime that was copied.")] = None
+    outcome: Annotated[Outcome | None, Meta(description="How the job ended; absent until it has.")] = None
+    restarts: Annotated[int | None, Meta(description="How often the JobSet restarted the job.")] = None
+    evictions: Annotated[
+        int | None, Meta(description="How often Kueue put the job back into its queue, by preemption or otherwise.")
+    ] = None
+    conditions: Annotated[
+        tuple[Condition, ...],
+        _listed_by("type", "The steps of the Start, the job's end, and what is still to be expected."),
+    ] = ()
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return a condition by its type."""
+        return next((one for one in self.conditions if one.type == kind), None)
+
+    @property
+    def has_started(self) -> bool:
+        """Whether Started has been recorded: the steps are then never made again (Record before acting)."""
+        started = self.condition(ConditionType.STARTED)
+        return started is not None and started.status is ConditionStatus.TRUE
 
 
-class BackendConditionState(ConditionState):
+class BackendCondition(Condition, frozen=True):
     """One aspect of the backend's state, in the form that kubectl wait and kstatus read."""
 
-    type: Annotated[str, Field(min_length=1, max_length=316)] = Field(
-        description=(
-            "Ready says whether every gate is proven; Reconciling is present while the gates are probed, or will be "
-            "probed again."
+    type: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=316,
+            description=(
+                "Ready says whether every gate is proven; Reconciling is present while the gates are probed, or will "
+                "be probed again."
+            ),
         ),
-    )
-    reason: Annotated[str, Field(min_length=1, max_length=1_024)] = Field(
-        description="One word: Proven, ObserveOnly (a gate is not proven, and Starts are refused), or Probing.",
-    )
-    message: Text = Field(description="Details for a person: each gate that is not proven, and why.")
+    ]
+    reason: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=1_024,
+            description="One word: Proven, ObserveOnly (a gate is not proven, and Starts are refused), or Probing.",
+        ),
+    ]
+    message: Annotated[str, _message("Details for a person: each gate that is not proven, and why.")]
 
 
-class GateState(Model):
+class GateState(Status, frozen=True):
     """One gate of the backend, and whether it holds."""
 
-    name: Word[BackendGate] = Field(
-        description=(
+    name: Annotated[
+        BackendGate,
+        _words(
+            BackendGate,
             "fields-kept: the cluster stores a TrainJob as it was written; start-gate: behind its gate a job gets "
-            "neither a pod nor quota; collected: deleting a TrainJob takes its copy with it."
+            "neither a pod nor quota; collected: deleting a TrainJob takes its copy with it.",
         ),
-    )
-    proven: bool = Field(description="Whether the last probe, or a Start since, found that it holds.")
-    reason: Text | None = Field(default=None, description="Why it is not proven; absent when it is.")
-    last_probe_time: str = Field(
-        description="When it was last probed.",
-        json_schema_extra={"format": "date-time"},
-    )
+    ]
+    proven: Annotated[bool, Meta(description="Whether the last probe, or a Start since, found that it holds.")]
+    last_probe_time: Annotated[str, _time("When it was last probed.")]
+    reason: Annotated[
+        Annotated[str, Meta(max_length=MESSAGE_LIMIT)] | None,
+        Meta(description="Why it is not proven; absent when it is."),
+    ] = None
 
 
-class ProbedRuntime(Model):
+class ProbedRuntime(Status, frozen=True):
     """The runtime that the probe was started on."""
 
-    kind: str = Field(description="ClusterTrainingRuntime or TrainingRuntime.")
-    name: str = Field(description="The runtime's name.")
-    uid: str | None = Field(default=None, description="The runtime's UID; absent when there was none of that name.")
-    generation: int | None = Field(default=None, description="The runtime's generation when it was probed.")
+    kind: Annotated[str, Meta(description="ClusterTrainingRuntime or TrainingRuntime.")]
+    name: Annotated[str, Meta(description="The runtime's name.")]
+    uid: Annotated[str | None, Meta(description="The runtime's UID; absent when there was none of that name.")] = None
+    generation: Annotated[int | None, Meta(description="The runtime's generation when it was probed.")] = None
 
 
-class ServedApi(Model):
+class ServedApi(Status, frozen=True):
     """A version of an API as the API server served it."""
 
-    api: str = Field(description="Group and version, such as trainer.kubeflow.org/v1alpha1.")
-    hash: str | None = Field(
-        default=None,
-        description="Of all its schemas, as the API server's OpenAPI names them; absent when it was not served.",
-    )
+    api: Annotated[str, Meta(description="Group and version, such as trainer.kubeflow.org/v1alpha1.")]
+    hash: Annotated[
+        str | None,
+        Meta(description="Of all its schemas, as the API server's OpenAPI names them; absent when it was not served."),
+    ] = None
 
 
-class Proof(Model):
+class Proof(Status, frozen=True):
     """What the gates' verdicts rest on; when any of it changes, the gates are probed again."""
 
-    operator_version: str = Field(description="The operator's version.")
-    backend_generation: int = Field(description="The metadata.generation of the backend, which follows its spec.")
-    runtime: ProbedRuntime = Field(description="The runtime that the probe was started on.")
-    served: Items[ServedApi] = Field(
-        description="The APIs of Trainer, JobSet and Kueue.",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["api"]},
-    )
+    operator_version: Annotated[str, Meta(description="The operator's version.")]
+    backend_generation: Annotated[
+        int, Meta(description="The metadata.generation of the backend, which follows its spec.")
+    ]
+    runtime: Annotated[ProbedRuntime, Meta(description="The runtime that the probe was started on.")]
+    served: Annotated[tuple[ServedApi, ...], _listed_by("api", "The APIs of Trainer, JobSet and Kueue.")]
 
 
-class BackendStatus(Model):
+class BackendStatus(Status, frozen=True):
     """What is known of the backend: whether its gates hold, and what that rests on."""
 
-    observed_generation: int | None = Field(
-        default=None,
-        description="The metadata.generation that this status is about; -1 before the operator's first reconcile.",
-    )
-    conditions: Items[BackendConditionState] = Field(
-        default_factory=tuple,
-        description="Whether Starts are taken, and whether the gates are being probed.",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
-    )
-    gates: Items[GateState] = Field(
-        default_factory=tuple,
-        description="Each gate and whether it is proven; absent until the first probe has ended, and Starts wait.",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-    )
-    proof: Proof | None = Field(
-        default=None,
-        description="What the verdicts rest on; absent after a Start found a gate that does not hold.",
-    )
+    observed_generation: Annotated[
+        int | None,
+        Meta(description="The metadata.generation that this status is about; -1 before it was first reconciled."),
+    ] = None
+    conditions: Annotated[
+        tuple[BackendCondition, ...],
+        _listed_by("type", "Whether Starts are taken, and whether the gates are being probed."),
+    ] = ()
+    gates: Annotated[
+        tuple[GateState, ...],
+        _listed_by(
+            "name", "Each gate and whether it is proven; absent until the first probe has ended, and Starts wait."
+        ),
+    ] = ()
+    proof: Annotated[
+        Proof | None,
+        Meta(description="What the verdicts rest on; absent after a Start found a gate that does not hold."),
+    ] = None
+
+    def condition(self, kind: str) -> BackendCondition | None:
+        """Return a condition by its type."""
+        return next((one for one in self.conditions if one.type == kind), None)

@@ -1,13 +1,13 @@
-"""A Start that fails in step 8 or 9 makes its backend observe-only at once (contract section 10)."""
+"""A Start that fails in its read-back or its Workload makes its backend observe-only at once.
+
+See docs/contract.md, Basis of a proof.
+"""
 
 from dispatch_operator.api.enums import BackendGate, Condition, ErrorClass
-from dispatch_operator.checks.backend import gates_of
-from dispatch_operator.reconcile.actions import Action, MarkUnproven, ReadBackend, Result
+from dispatch_operator.reconcile.actions import Action, Get, Patch, Result, Slot, get_backend, patch_backend_status
 from dispatch_operator.reconcile.backend import status as backend_status
-from dispatch_operator.reconcile.observation import Observed, at
-from dispatch_operator.reconcile.ownership import is_going, uid_of
+from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.step_result import Refusal, Verdict
-from dispatch_operator.render import start_options
 
 GATES = {
     Condition.READ_BACK: BackendGate.FIELDS_KEPT,
@@ -26,22 +26,17 @@ def mark_unproven(observed: Observed, verdict: Verdict, now: float) -> Action | 
     gate = GATES.get(verdict.step)
     if gate is None:
         return None
-    if error := observed.failure(MarkUnproven) or observed.failure(ReadBackend):
+    if error := observed.failure(Patch, Slot.BACKEND) or observed.failure(Get, Slot.BACKEND):
         return Result(requeue=True, retry_after=error.retry_after) if error.retry_after else None
     if not observed.backend.live:
-        return ReadBackend(start_options(observed.start).backend)
-    backend = observed.backend.obj
-    held = [one for one in gates_of(backend or {}) if at(one, "name") == gate]
-    if backend is None or is_going(backend) or not held or not at(held[0], "proven"):
+        return get_backend(observed.start)
+    backend, job = observed.backend.obj, observed.train_job.obj
+    if backend is None or backend.metadata.is_terminating:
         return None
-    created = at(observed.train_job.obj, "metadata", "creationTimestamp")
-    if not created or str(at(held[0], "lastProbeTime") or "") > str(created):
-        # It was proven again since.
+    held = next((one for one in backend.status.gates if one.name is gate), None)
+    created = job.metadata.creation_timestamp if job else None
+    if held is None or not held.proven or not created or held.last_probe_time > created:
+        # It is not proven anyway, or was proven again since.
         return None
-    name = at(observed.start, "metadata", "name")
-    return MarkUnproven(
-        status=backend_status.marked_unproven(backend, gate, f"DispatchStart {name} failed: {verdict.message}", now),
-        name=at(backend, "metadata", "name"),
-        uid=uid_of(backend),
-        resource_version=at(backend, "metadata", "resourceVersion") or "",
-    )
+    reason = f"DispatchStart {observed.start.metadata.name} failed: {verdict.message}"
+    return patch_backend_status(backend, backend_status.marked_unproven(backend, gate, reason, now))

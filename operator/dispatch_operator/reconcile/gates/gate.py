@@ -1,11 +1,14 @@
-"""The start gate: where the user wants it, where it is, and the request that moves it (contract section 12)."""
+"""The start gate: where the user wants it, where it is, and the request that moves it.
+
+See docs/contract.md, The start gate.
+"""
 
 from dispatch_operator.api.enums import Gate, Phase
 from dispatch_operator.reconcile.actions import Action
 from dispatch_operator.reconcile.gates import kueue, plain
 from dispatch_operator.reconcile.observation import Observed, Origin
-from dispatch_operator.reconcile.ownership import in_kueue_mode, phase_of
-from dispatch_operator.render import start_options
+from dispatch_operator.reconcile.ownership import in_kueue_mode
+from dispatch_operator.records.trainer import TrainJob
 
 OPENED = (Phase.QUEUED, Phase.RUNNING, Phase.HELD)
 """Phases that tell that the gate has been open before."""
@@ -13,7 +16,7 @@ OPENED = (Phase.QUEUED, Phase.RUNNING, Phase.HELD)
 
 def wants_open(observed: Observed) -> bool:
     """Tell whether the user wants the job to run."""
-    return start_options(observed.start).gate is Gate.OPEN
+    return observed.start.gate is Gate.OPEN
 
 
 def is_open(observed: Observed) -> bool:
@@ -21,12 +24,14 @@ def is_open(observed: Observed) -> bool:
     return kueue.is_open(observed) if in_kueue_mode(observed) else plain.is_open(observed)
 
 
-def next_change(observed: Observed) -> Action | None:
+def next_change(observed: Observed, job: TrainJob) -> Action | None:
     """Return the request that brings the gate to where the user wants it; None when it is there."""
-    if wants_open(observed) == is_open(observed):
+    opening = wants_open(observed)
+    if opening == is_open(observed):
         return None
-    change = kueue.change if in_kueue_mode(observed) else plain.change
-    return change(observed, opening=wants_open(observed))
+    return (
+        kueue.change(observed, job, opening=opening) if in_kueue_mode(observed) else plain.change(job, opening=opening)
+    )
 
 
 def was_undone(observed: Observed) -> bool:
@@ -39,7 +44,8 @@ def must_be_recorded(observed: Observed) -> bool:
 
     A Workload is activated again only after our own recorded Held: what Kueue deactivated is not fought over.
     """
-    return in_kueue_mode(observed) and not wants_open(observed) and phase_of(observed.start) is not Phase.HELD
+    is_held = observed.start.status.phase is Phase.HELD
+    return in_kueue_mode(observed) and not wants_open(observed) and not is_held
 
 
 def is_kueues(observed: Observed) -> bool:
@@ -50,7 +56,8 @@ def is_kueues(observed: Observed) -> bool:
 def closed_phase(observed: Observed) -> Phase:
     """Return Held when the gate has been open before, else Gated.
 
-    Held stays until the gate is open again: in Kueue mode it is what allows the release (section 12).
+    Held stays until the gate is open again: in Kueue mode it is what allows the release.
     """
-    phase, gate = phase_of(observed.start), start_options(observed.start).gate
-    return Phase.HELD if phase is Phase.HELD or (phase in OPENED and gate is Gate.HELD) else Phase.GATED
+    phase = observed.start.status.phase
+    held = phase is Phase.HELD or (phase in OPENED and observed.start.gate is Gate.HELD)
+    return Phase.HELD if held else Phase.GATED

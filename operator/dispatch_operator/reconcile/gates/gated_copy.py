@@ -1,8 +1,9 @@
-"""Whether the copy of a gated job still is what was submitted (contract section 12)."""
+"""Whether the copy of a gated job still is what was submitted (docs/contract.md, The copy of a gated job)."""
 
-from dispatch_operator.reconcile.actions import Action, ReadCopy, ReadRuntime
-from dispatch_operator.reconcile.observation import Object, Observed, at
-from dispatch_operator.reconcile.ownership import is_going, uid_of
+from dispatch_operator.api.kinds import RuntimeKind
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.reconcile.actions import Action, Get, get_copy, get_runtime
+from dispatch_operator.reconcile.observation import Observed
 
 
 def check_copy(observed: Observed, *, opening: bool) -> Action | str | None:
@@ -11,37 +12,45 @@ def check_copy(observed: Observed, *, opening: bool) -> Action | str | None:
     Returns:
         What must be read first, what is wrong with the copy, or None when nothing is.
     """
-    suspect = _altered(observed) is not None
-    if not observed.copy.live and (opening or suspect):
-        error = observed.failure(ReadCopy)
-        return f"the copy can't be read: {error}" if error else ReadCopy()
-    if not suspect:
-        return None
-    source: Object = at(observed.start, "status", "source") or {}
-    if uid_of(observed.copy.obj) != at(observed.start, "status", "copy", "uid") or not source:
-        return _altered(observed)
-    # It was edited; perhaps it was edited back. Only the source can tell, if it is still the one that was copied.
-    if not observed.runtime.live:
-        error = observed.failure(ReadRuntime)
-        return f"the source can't be read: {error}" if error else ReadRuntime(source["kind"], source["name"])
-    unchanged = (uid_of(observed.runtime.obj), at(observed.runtime.obj, "metadata", "generation")) == (
-        source.get("uid"),
-        source.get("generation"),
-    )
-    restored = unchanged and at(observed.runtime.obj, "spec") == at(observed.copy.obj, "spec")
-    return None if restored else _altered(observed)
+    altered = _altered(observed)
+    if opening or altered:
+        match observed.due(get_copy(observed.start)):
+            case ApiError() as error:
+                return f"the copy can't be read: {error}"
+            case Get() as due:
+                return due
+    return _unless_restored(observed, altered) if altered else None
+
+
+def _unless_restored(observed: Observed, altered: str) -> Action | str | None:
+    """The copy was edited; perhaps it was edited back. Only the source can tell, if it is still the one copied."""
+    status, copy = observed.start.status, observed.copy.obj
+    source, copied = status.source, status.copied
+    if copy is None or copied is None or copy.metadata.uid != copied.uid:
+        return altered
+    if source is None or source.kind not in set(RuntimeKind):
+        return altered
+    match observed.due(get_runtime(source.kind, source.name)):
+        case ApiError() as error:
+            return f"the source can't be read: {error}"
+        case Get() as due:
+            return due
+    runtime = observed.runtime.obj
+    if runtime is None or (runtime.metadata.uid, runtime.metadata.generation) != (source.uid, source.generation):
+        return altered
+    return None if runtime.spec == copy.spec else altered
 
 
 def _altered(observed: Observed) -> str | None:
     """Say what is wrong with the copy as it was last seen: its spec's generation is 1 as long as nobody edits it."""
-    held: Object = at(observed.start, "status", "copy") or {}
-    name = f"the copy, TrainingRuntime {held.get('name')},"
-    if observed.copy.obj is None:
+    held, copy = observed.start.status.copied, observed.copy.obj
+    name = f"the copy, TrainingRuntime {held.name if held else None},"
+    if copy is None:
         return f"{name} is gone; the gate is not opened"
-    if uid_of(observed.copy.obj) != held.get("uid"):
+    if copy.metadata.uid != (held.uid if held else None):
         return f"{name} was replaced by another; the gate is not opened"
     # The deletion of an object that a finalizer holds counts as one more generation.
-    first = 2 if is_going(observed.copy.obj) else 1
-    if (at(observed.copy.obj, "metadata", "generation") or first) > first:
+    first = 2 if copy.metadata.is_terminating else 1
+    if copy.metadata.generation > first:
         return f"{name} was changed; restore its spec, or submit again; the gate is not opened"
     return None

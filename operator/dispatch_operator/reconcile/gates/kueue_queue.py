@@ -3,43 +3,41 @@
 from collections.abc import Iterator
 
 from dispatch_operator.api.group import START_GATE
-from dispatch_operator.reconcile.observation import Object, at, condition
-from dispatch_operator.reconcile.ownership import gates
+from dispatch_operator.records.kueue import Workload
+from dispatch_operator.records.trainer import TrainJob
 
 
-def is_admitted(workload: object) -> bool:
+def is_admitted(workload: Workload | None) -> bool:
     """Tell whether Kueue lets the job run."""
-    return condition(workload, "Admitted").get("status") == "True"
+    return workload is not None and workload.status.is_true("Admitted")
 
 
-def why_it_waits(train_job: object, workload: Object | None) -> str:
+def why_it_waits(train_job: TrainJob | None, workload: Workload | None) -> str:
     """Say what keeps a job with an open gate from being admitted; "" when it is admitted."""
-    if is_admitted(workload):
-        return ""
     if workload is None:
         return "the gate is open; Kueue has no Workload for the job"
-    return f"the gate is open; {'; '.join(_reasons(train_job, workload))}"
+    return "" if is_admitted(workload) else f"the gate is open; {'; '.join(_reasons(train_job, workload))}"
 
 
-def _reasons(train_job: object, workload: Object) -> Iterator[str]:
-    if at(workload, "spec", "active") is False:
+def _reasons(train_job: TrainJob | None, workload: Workload) -> Iterator[str]:
+    if not workload.spec.active:
         yield f"Kueue deactivated the job: {_told(workload, 'Evicted') or 'its Workload is not active'}"
         return
     # The Workload follows the TrainJob a moment later, and may still show our own gate.
-    others = [name for name in gates(train_job) or gates(workload) if name != START_GATE]
+    gates = (train_job.metadata.gates if train_job else ()) or workload.metadata.gates
+    others = [name for name in gates if name != START_GATE]
     if others:
         yield f"other gates hold it: {', '.join(others)}"
-    if condition(workload, "QuotaReserved").get("status") != "True":
+    if not workload.status.is_true("QuotaReserved"):
         told = _told(workload, "QuotaReserved") or "no quota is reserved yet"
         # Kueue has not looked at the job since our gate was opened.
         yield "Kueue looks at it next" if START_GATE in told else f"Kueue waits: {told}"
         return
-    for check in at(workload, "status", "admissionChecks") or ():
-        if at(check, "state") != "Ready":
-            said = f": {at(check, 'message')}" if at(check, "message") else ""
-            yield f"admission check {at(check, 'name')} is {at(check, 'state')}{said}"
+    for check in workload.status.admission_checks:
+        if check.state != "Ready":
+            yield f"admission check {check.name} is {check.state}" + (f": {check.message}" if check.message else "")
 
 
-def _told(workload: Object, kind: str) -> str:
-    held = condition(workload, kind)
-    return f"{held.get('reason')}: {held.get('message')}" if held else ""
+def _told(workload: Workload, kind: str) -> str:
+    held = workload.status.condition(kind)
+    return f"{held.reason}: {held.message}" if held else ""

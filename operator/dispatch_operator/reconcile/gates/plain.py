@@ -1,15 +1,16 @@
 """The start gate in plain mode: `spec.suspend`."""
 
-from dispatch_operator.reconcile.actions import SetSuspend
-from dispatch_operator.reconcile.observation import Observed, at
-from dispatch_operator.reconcile.ownership import uid_of
+from dispatch_operator.reconcile.actions import Patch, set_suspend
+from dispatch_operator.reconcile.observation import Observed
+from dispatch_operator.records.trainer import TrainJob
 
 
 def is_open(observed: Observed) -> bool:
     """Tell whether the TrainJob may run."""
-    return at(observed.train_job.obj, "spec", "suspend") is not True
+    job = observed.train_job.obj
+    return job is None or job.spec.suspend is not True
 
 
-def change(observed: Observed, *, opening: bool) -> SetSuspend:
+def change(job: TrainJob, *, opening: bool) -> Patch:
     """Return the request that opens or closes the gate."""
-    return SetSuspend(suspend=not opening, uid=uid_of(observed.train_job.obj))
+    return set_suspend(job, suspend=not opening)

@@ -1,23 +1,21 @@
-"""Step 9, Kueue mode: the TrainJob's Workload exists, carries dispatch's gate, and lists the admission check."""
+"""Step 9, Kueue mode: the TrainJob's Workload exists, carries dispatch's gate, and lists the admission check.
+
+See docs/contract.md, Await the Workload.
+"""
 
 from collections.abc import Iterator
 
 from dispatch_operator.api import duration, times
-from dispatch_operator.api.enums import Condition, ErrorClass
+from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass
 from dispatch_operator.api.group import START_GATE
-from dispatch_operator.reconcile.actions import (
-    Action,
-    AwaitWorkload,
-    FindWorkload,
-    ReadCheck,
-    ReadClusterQueue,
-    ReadLocalQueue,
-    ReadWorkload,
-)
-from dispatch_operator.reconcile.observation import Object, Observed, Origin, at, condition
-from dispatch_operator.reconcile.ownership import gates, uid_of
+from dispatch_operator.api.kinds import Kind
+from dispatch_operator.reconcile.actions import Action, AwaitWorkload, Get, List, Slot, find_workload, get_workload
+from dispatch_operator.reconcile.backend.terms import wrote_terms
+from dispatch_operator.reconcile.observation import Observed, Origin
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
-from dispatch_operator.reconcile.steps.admit import usable, wrote_terms
+from dispatch_operator.records.base import ConditionedStatus
+from dispatch_operator.records.kueue import ClusterQueue, Workload
+from dispatch_operator.records.trainer import TrainJob
 
 STEP = Condition.WORKLOAD_GATED
 FIRST_WAIT = 2.0
@@ -30,127 +28,123 @@ CLOCK_GRAIN = 1.0
 
 def await_workload(observed: Observed, now: float) -> Action | Verdict | None:
     """Wait for the gated Workload within `timeouts.workload`; then say what is missing, and why when it is known."""
-    terms = wrote_terms(observed)
-    if terms is None or terms.queue is None:
+    terms, job = wrote_terms(observed), observed.train_job.obj
+    if job is None or terms is None or terms.queue is None:
         return None
     check = terms.admission_check or ""
-    if not _lacking(observed.workload.obj, check):
+    lacking, bound = _lacking(observed.workload.obj, check), duration.seconds(_timeout(observed))
+    if not lacking:
         return _confirm(observed)
-    if not (observed.awaited or observed.workload.live or _is_recorded(observed)):
-        return AwaitWorkload(min(FIRST_WAIT, _bound(observed)))
-    if error := observed.failure(FindWorkload):
+    if not (observed.awaited or observed.workload.live or _waits_since(observed)):
+        return AwaitWorkload(Slot.WORKLOAD, job.metadata.uid, min(FIRST_WAIT, bound))
+    if error := observed.failure(List, Slot.WORKLOAD):
         return transient(STEP, error, never_final=True)
-    left = _bound(observed) + CLOCK_GRAIN - _waited(observed, now)
+    left = bound + CLOCK_GRAIN - _waited(observed, now)
     if left > 0:
-        message = f"waiting for Kueue: {'; '.join(_lacking(observed.workload.obj, check))}"
+        message = f"waiting for Kueue: {'; '.join(lacking)}"
         return Waiting(STEP, "WaitingForWorkload", message, requeue_after=left)
-    return _give_up(observed, terms.queue, check)
+    return _give_up(observed, job, terms.queue, check)
 
 
 def _timeout(observed: Observed) -> str:
-    backend = usable(observed)
-    return backend.spec.timeouts.workload if backend else DEFAULT_TIMEOUT
+    backend = observed.backend.obj
+    return backend.valid.spec.timeouts.workload if backend and backend.valid else DEFAULT_TIMEOUT
 
 
-def _bound(observed: Observed) -> float:
-    return duration.seconds(_timeout(observed))
-
-
-def _is_recorded(observed: Observed) -> bool:
-    return condition(observed.start, STEP).get("status") in {"Unknown", "False"}
+def _waits_since(observed: Observed) -> str | None:
+    """Return since when the step's wait is recorded; None when it is not."""
+    recorded = observed.start.status.condition(STEP)
+    waits = recorded is not None and recorded.status is not ConditionStatus.TRUE
+    return recorded.last_transition_time if recorded and waits else None
 
 
 def _waited(observed: Observed, now: float) -> float:
-    since = times.read(condition(observed.start, STEP).get("lastTransitionTime")) if _is_recorded(observed) else None
+    since = times.read(_waits_since(observed))
     return now - since if since is not None else 0.0
 
 
 def _confirm(observed: Observed) -> Action | Verdict | None:
     """What a watch told of is confirmed by a live read."""
-    if observed.workload.origin is Origin.READ:
+    workload = observed.workload
+    if workload.obj is None or workload.origin is Origin.READ:
         return None
-    if error := observed.failure(ReadWorkload):
+    if error := observed.failure(Get, Slot.WORKLOAD):
         return transient(STEP, error, never_final=True)
-    return ReadWorkload(at(observed.workload.obj, "metadata", "name"))
+    return get_workload(workload.obj)
 
 
-def _lacking(workload: Object | None, check: str) -> list[str]:
+def _lacking(workload: Workload | None, check: str) -> list[str]:
     """Name which of the three is missing."""
     if workload is None:
         return ["no Workload of the TrainJob exists"]
-    name = at(workload, "metadata", "name")
-    listed = [at(entry, "name") for entry in at(workload, "status", "admissionChecks") or ()]
+    name = workload.metadata.name
     lacking = []
-    if START_GATE not in gates(workload):
+    if START_GATE not in workload.metadata.gates:
         lacking.append(f"Workload {name} lacks the gate {START_GATE}")
-    if check not in listed:
+    if check not in [listed.name for listed in workload.status.admission_checks]:
         lacking.append(f"Workload {name} does not list the admission check {check}")
     return lacking
 
 
-def _give_up(observed: Observed, queue: str, check: str) -> Action | Verdict:
+def _give_up(observed: Observed, job: TrainJob, queue: str, check: str) -> Action | Verdict:
     if observed.workload.origin is not Origin.READ:
-        return FindWorkload(uid_of(observed.train_job.obj))
+        return find_workload(job)
     if action := _next_reason(observed, queue, check):
         return action
-    lacking = _lacking(observed.workload.obj, check)
-    reasons = list(_reasons(observed, queue, check))
-    because = f" (perhaps because {'; '.join(reasons)})" if reasons else ""
-    return Refusal(STEP, ErrorClass.REJECTED, f"{'; '.join(lacking)}, after {_timeout(observed)}{because}")
+    lacking = "; ".join(_lacking(observed.workload.obj, check))
+    reasons = "; ".join(_reasons(observed, queue, check))
+    because = f" (perhaps because {reasons})" if reasons else ""
+    return Refusal(STEP, ErrorClass.REJECTED, f"{lacking}, after {_timeout(observed)}{because}")
 
 
 def _next_reason(observed: Observed, queue: str, check: str) -> Action | None:
     """Return what is still to be read of the queues and the check; what can't be read is not known."""
-    if not observed.local_queue.live and not observed.failure(ReadLocalQueue):
-        return ReadLocalQueue(queue)
-    name = at(observed.local_queue.obj, "spec", "clusterQueue")
-    if name and not observed.cluster_queue.live and not observed.failure(ReadClusterQueue):
-        return ReadClusterQueue(name)
-    if not observed.check.live and not observed.failure(ReadCheck):
-        return ReadCheck(check)
-    return None
+    local = observed.local_queue.obj
+    gets = [Get(Slot.LOCAL_QUEUE, Kind.LOCAL_QUEUE, queue), Get(Slot.CHECK, Kind.ADMISSION_CHECK, check)]
+    if local and local.spec.cluster_queue:
+        gets.insert(1, Get(Slot.CLUSTER_QUEUE, Kind.CLUSTER_QUEUE, local.spec.cluster_queue))
+    due = (observed.due(get) for get in gets)
+    return next((get for get in due if isinstance(get, Get)), None)
 
 
 def _reasons(observed: Observed, queue: str, check: str) -> Iterator[str]:
     """Say what of Kueue's set-up explains a Workload that is missing or lacks something."""
-    cluster_queue = at(observed.local_queue.obj, "spec", "clusterQueue")
+    local, cluster, named = observed.local_queue.obj, observed.cluster_queue, observed.check
+    workload = observed.workload.obj
     if observed.local_queue.absent:
         yield f"LocalQueue {queue} does not exist"
-    elif at(observed.local_queue.obj, "spec", "stopPolicy") not in {None, "None"}:
-        yield f"LocalQueue {queue} is not active: {_told(observed.local_queue.obj)}"
-    if observed.check.absent:
+    elif local and local.spec.stop_policy not in {None, "None"}:
+        yield f"LocalQueue {queue} is not active: {_told(local.status)}"
+    if named.absent:
         yield f"AdmissionCheck {check} does not exist"
-    elif observed.check.live and condition(observed.check.obj, "Active").get("status") != "True":
-        yield f"AdmissionCheck {check} is not active: {_told(observed.check.obj)}"
-    if observed.cluster_queue.absent:
-        yield f"ClusterQueue {cluster_queue} of LocalQueue {queue} does not exist"
-    elif observed.cluster_queue.live:
-        yield from _reasons_of_cluster_queue(observed.cluster_queue.obj or {}, check)
-    if observed.workload.obj is not None and START_GATE not in gates(observed.workload.obj):
+    elif named.live and named.obj and not named.obj.status.is_true("Active"):
+        yield f"AdmissionCheck {check} is not active: {_told(named.obj.status)}"
+    if cluster.absent and local:
+        yield f"ClusterQueue {local.spec.cluster_queue} of LocalQueue {queue} does not exist"
+    elif cluster.live and cluster.obj:
+        yield from _reasons_of_cluster_queue(cluster.obj, check)
+    if workload and START_GATE not in workload.metadata.gates:
         yield "Kueue is older than 0.19 or its feature AdmissionGatedBy is off"
-    if observed.workload.obj is None and observed.local_queue.obj is not None:
+    if workload is None and local:
         yield "Kueue does not manage TrainJobs here; see its integrations and its namespace selector"
 
 
-def _reasons_of_cluster_queue(cluster_queue: Object, check: str) -> Iterator[str]:
-    name = at(cluster_queue, "metadata", "name")
-    if condition(cluster_queue, "Active").get("status") != "True":
-        yield f"ClusterQueue {name} is not active: {_told(cluster_queue)}"
-    named = [
-        entry
-        for entry in at(cluster_queue, "spec", "admissionChecksStrategy", "admissionChecks") or ()
-        if at(entry, "name") == check
-    ]
+def _reasons_of_cluster_queue(cluster_queue: ClusterQueue, check: str) -> Iterator[str]:
+    name = cluster_queue.metadata.name
+    if not cluster_queue.status.is_true("Active"):
+        yield f"ClusterQueue {name} is not active: {_told(cluster_queue.status)}"
+    checks = cluster_queue.spec.admission_checks_strategy.admission_checks
+    named = [entry for entry in checks if entry.name == check]
     if not named:
         yield f"ClusterQueue {name} does not name the admission check {check}"
-    for flavors in (at(entry, "onFlavors") for entry in named):
-        if flavors:
+    for entry in named:
+        if entry.on_flavors:
             yield (
-                f"ClusterQueue {name} binds the admission check {check} to the flavors {', '.join(flavors)} only, so"
-                " that it is listed only after quota is reserved; bind it to all flavors"
+                f"ClusterQueue {name} binds the admission check {check} to the flavors {', '.join(entry.on_flavors)}"
+                " only, so that it is listed only after quota is reserved; bind it to all flavors"
             )
 
 
-def _told(obj: object) -> str:
-    active = condition(obj, "Active")
-    return f"{active.get('reason')}: {active.get('message')}" if active else "no controller has marked it"
+def _told(status: ConditionedStatus) -> str:
+    active = status.condition("Active")
+    return f"{active.reason}: {active.message}" if active else "no controller has marked it"

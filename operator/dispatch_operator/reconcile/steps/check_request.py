@@ -1,25 +1,25 @@
-"""Steps 2 to 4: read the runtime, check it, check the request; every problem is reported together."""
+"""Steps 2 to 4: read the runtime, check it, check the request; every problem is reported together.
+
+See docs/contract.md, Read the runtime, Check the runtime and Check the request.
+"""
 
 from dispatch_operator.api.enums import Condition
-from dispatch_operator.reconcile.actions import Action, ReadBackend, ReadRuntime
+from dispatch_operator.reconcile.actions import Action, get_backend, get_runtime
 from dispatch_operator.reconcile.observation import Observed
-from dispatch_operator.reconcile.step_result import Refusal, Verdict, transient
-from dispatch_operator.render import problems, read_backend, runtime_reference, start_options
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, read_first
+from dispatch_operator.render import problems, runtime_reference
+
+STEP = Condition.REQUEST_VALID
 
 
-def check_and_render(observed: Observed, _now: float) -> Action | Verdict | None:
+def check_request(observed: Observed, _now: float) -> Action | Verdict | None:
     """Refuse what can't become a TrainJob; nothing has been created yet."""
-    backend = read_backend(observed.backend.obj or {})
+    backend = observed.admitted
     reference = runtime_reference(observed.start, backend)
-    if reference and not observed.runtime.live:
-        if error := observed.failure(ReadRuntime):
-            return transient(Condition.REQUEST_VALID, error)
-        return ReadRuntime(reference.kind, reference.name)
+    if reference and (unread := read_first(observed, get_runtime(reference.kind, reference.name), STEP)):
+        return unread
     found = problems(observed.start, backend, observed.runtime.obj)
     if not found:
         return None
-    if error := observed.failure(ReadBackend):
-        return transient(Condition.REQUEST_VALID, error)
-    if not observed.backend.live:
-        return ReadBackend(start_options(observed.start).backend)
-    return Refusal.of(Condition.REQUEST_VALID, found)
+    # What is refused rests on a live backend, too.
+    return read_first(observed, get_backend(observed.start), STEP) or Refusal.of(STEP, found)

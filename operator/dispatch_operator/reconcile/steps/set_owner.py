@@ -1,11 +1,14 @@
-"""Step 7: make the TrainJob the copy's owner, so that deleting the one collects the other."""
+"""Step 7: make the TrainJob the copy's owner, so that deleting the one collects the other.
+
+See docs/contract.md, Set the owner.
+"""
 
 from dispatch_operator.api.enums import Condition, ErrorClass
-from dispatch_operator.kube.errors import ApiError, Outcome
-from dispatch_operator.reconcile.actions import Action, OwnCopy, ReadCopy
-from dispatch_operator.reconcile.observation import Observed, at
-from dispatch_operator.reconcile.ownership import is_going, made_for, owner_reference, owners, uid_of
-from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
+from dispatch_operator.kube.errors import ApiError, Effect
+from dispatch_operator.reconcile.actions import Action, Patch, Slot, get_copy, own_copy
+from dispatch_operator.reconcile.observation import Observed
+from dispatch_operator.reconcile.ownership import made_for, owned_by, owner_reference
+from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, read_first, transient
 
 STEP = Condition.OWNER_SET
 
@@ -13,28 +16,22 @@ STEP = Condition.OWNER_SET
 def set_owner(observed: Observed, _now: float) -> Action | Verdict | None:
     """Set the owner reference; only a copy that is absent or another's is a failure."""
     job, copy = observed.train_job.obj, observed.copy.obj
-    name = at(job, "metadata", "name")
-    if not observed.copy.live:
-        error = observed.failure(ReadCopy)
-        return transient(STEP, error, never_final=True) if error else ReadCopy()
-    if copy is None:
+    if unread := read_first(observed, get_copy(observed.start), STEP, never_final=True):
+        return unread
+    name = observed.start.target
+    if copy is None or job is None:
         return Refusal(STEP, ErrorClass.REJECTED, f"the copy, TrainingRuntime {name}, is gone")
-    if any(at(owner, "uid") == uid_of(job) for owner in owners(copy)):
+    if owned_by(copy, job):
         return None
-    if owners(copy) or not made_for(copy, observed.start):
+    if copy.metadata.owner_references or not made_for(copy, observed.start):
         return Refusal(STEP, ErrorClass.REJECTED, f"the copy, TrainingRuntime {name}, is another's")
-    if is_going(copy):
+    if copy.metadata.is_terminating:
         return Waiting(STEP, "CopyLeaving", f"TrainingRuntime {name} is being deleted before it has an owner")
-    error = observed.failure(OwnCopy)
-    return _after_failure(error) if error else _own(observed)
+    error = observed.failure(Patch, Slot.COPY)
+    return _after_failure(error) if error else own_copy(copy, owner_reference(job))
 
 
 def _after_failure(error: ApiError) -> Verdict:
-    if error.outcome is Outcome.DEFINITE:
+    if error.effect is Effect.DEFINITE:
         return Refusal(STEP, ErrorClass.REJECTED, f"the copy's owner could not be set: {error}")
     return transient(STEP, error, never_final=True)
-
-
-def _own(observed: Observed) -> Action:
-    owner = owner_reference(observed.train_job.obj)
-    return OwnCopy(owner, uid_of(observed.copy.obj), at(observed.copy.obj, "metadata", "resourceVersion") or "")

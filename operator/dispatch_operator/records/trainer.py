@@ -1,0 +1,110 @@
+"""What is read of Kubeflow Trainer's and JobSet's objects."""
+
+from typing import Any, ClassVar
+
+from msgspec import field
+
+from dispatch_operator.api.kinds import Kind
+from dispatch_operator.records.base import ConditionedStatus, KubeObject, Record
+
+Json = dict[str, Any]
+
+
+class Trainer(Record, frozen=True):
+    """The trainer of a TrainJob, as far as a stand-in for its runtime needs it."""
+
+    image: str | None = None
+    num_proc_per_node: Any = None
+
+
+class PatchedJob(Record, frozen=True):
+    """A replicated job that a runtime patch names."""
+
+    name: str = ""
+
+
+class PatchedJobs(Record, frozen=True):
+    """The replicated jobs of a patch."""
+
+    replicated_jobs: tuple[PatchedJob, ...] = ()
+
+
+class PatchedTemplate(Record, frozen=True):
+    """The JobSet's template of a patch."""
+
+    spec: PatchedJobs = PatchedJobs()
+
+
+class PatchedRuntime(Record, frozen=True):
+    """The runtime's part of a patch."""
+
+    template: PatchedTemplate = PatchedTemplate()
+
+
+class RuntimePatch(Record, frozen=True):
+    """One manager's patch of the runtime."""
+
+    manager: str = ""
+    training_runtime_spec: PatchedRuntime = PatchedRuntime()
+
+
+class TrainJobSpec(Record, frozen=True):
+    """What is read of a TrainJob's spec."""
+
+    suspend: bool | None = None
+    trainer: Trainer = Trainer()
+    runtime_patches: tuple[RuntimePatch, ...] = ()
+
+
+class JobCounts(Record, frozen=True):
+    """How many pods of a replicated job are in which state."""
+
+    name: str = ""
+    ready: int = 0
+    active: int = 0
+
+
+class TrainJobStatus(ConditionedStatus, frozen=True):
+    """What Trainer says of a TrainJob."""
+
+    jobs_status: tuple[JobCounts, ...] = ()
+
+
+class TrainJob(KubeObject, frozen=True):
+    """A TrainJob."""
+
+    KIND: ClassVar[Kind] = Kind.TRAIN_JOB
+
+    spec: TrainJobSpec = TrainJobSpec()
+    status: TrainJobStatus = TrainJobStatus()
+    stored: Json | None = field(default=None, name="-stored")
+    """The whole object, of a request's answer only: what the read-back compares with what was written."""
+
+
+class TrainingRuntime(KubeObject, frozen=True):
+    """A runtime of one namespace; a copy is one, too."""
+
+    KIND: ClassVar[Kind] = Kind.TRAINING_RUNTIME
+
+    spec: Json | None = None
+    """Verbatim, of a request's answer only; what the watches tell is kept without it."""
+
+
+class ClusterTrainingRuntime(TrainingRuntime, frozen=True):
+    """A runtime of the whole cluster."""
+
+    KIND: ClassVar[Kind] = Kind.CLUSTER_TRAINING_RUNTIME
+
+
+class JobSetStatus(Record, frozen=True):
+    """What JobSet says of a job."""
+
+    restarts: int = 0
+
+
+class JobSet(KubeObject, frozen=True):
+    """The JobSet that Trainer makes of a TrainJob."""
+
+    KIND: ClassVar[Kind] = Kind.JOB_SET
+
+    status: JobSetStatus = JobSetStatus()
