@@ -1,12 +1,7 @@
-"""The CustomResourceDefinitions, generated from the models (contract section 2).
+"""The CustomResourceDefinitions, generated from the models (docs/contract.md, Objects)."""
 
-``python -m dispatch_operator.api.crds DIRECTORY`` writes the files that a test holds to be current.
-"""
-
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +12,6 @@ from dispatch_operator.api.models.backend import Backend, BackendSpec
 from dispatch_operator.api.models.base import Model
 from dispatch_operator.api.models.start import Start, StartSpec
 from dispatch_operator.api.models.status import UNSEEN, BackendStatus, StartStatus, Status
-from dispatch_operator.documents import to_yaml
 
 # What pydantic says and a structural schema has no place for; examples are read by people only.
 _DROPPED = frozenset({"title", "examples"})
@@ -198,13 +192,3 @@ def _resolved_value(key: str, value: Any, definitions: Mapping[str, Any]) -> Any
 def file_name(crd: Mapping[str, Any]) -> str:
     """Return the name of the file that holds a CRD, as controller-gen would call it."""
     return f"{GROUP}_{crd['spec']['names']['plural']}.yaml"
-
-
-def main(directory: str) -> None:
-    """Write a file for each CRD."""
-    for crd in crds():
-        Path(directory, file_name(crd)).write_text(to_yaml(crd), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
