@@ -165,7 +165,7 @@ async def test_a_doubt_that_can_not_be_written_keeps_no_refusal_back(
 
 
 async def test_a_change_is_no_verdict_while_the_backend_can_not_be_read(api: FakeApi, operator: FakeOperator) -> None:
-    # Where the job does not say what was taken from its backend, the cached one may be old (rule 1).
+    # Where the job does not say what was taken from its backend, the cached one may be old (Live verdicts).
     injects(api, loses=("dispatch.phpboyscout.uk/backend",))
     api.collects = True
     api.before = always("get", BACKEND, unanswered("get", BACKEND))

@@ -98,7 +98,7 @@ def test_words_are_the_vocabularys() -> None:
 
 
 def test_verdicts_are_left_to_the_operator() -> None:
-    """No limit of section 3 is in the CRD; the limits there are keep the API server's work bounded."""
+    """No limit of a request field is in the CRD; the limits there are keep the API server's work bounded."""
     limits = {
         "minimum",
         "maximum",

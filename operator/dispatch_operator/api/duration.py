@@ -1,4 +1,4 @@
-"""Go's duration syntax in exact arithmetic (contract section 3, ``timeLimit``; section 2, ``timeouts``)."""
+"""Go's duration syntax in exact arithmetic (``timeLimit`` and ``timeouts``)."""
 
 import re
 from decimal import Decimal, Inexact, localcontext

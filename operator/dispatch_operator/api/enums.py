@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Gate(StrEnum):
-    """What the user wants of the start gate (contract section 12)."""
+    """What the user wants of the start gate (docs/contract.md, The start gate)."""
 
     CLOSED = "Closed"
     OPEN = "Open"
@@ -15,14 +15,14 @@ class Gate(StrEnum):
 
 
 class Retry(StrEnum):
-    """Whether a refusal may be reconciled again (contract section 9)."""
+    """Whether a refusal may be reconciled again (docs/contract.md, Error classes)."""
 
     ON_CHANGE = "OnChange"
     NEVER = "Never"
 
 
 class BackendState(StrEnum):
-    """What a backend lets through (contract section 4, step 1)."""
+    """What a backend lets through (docs/contract.md, Admit)."""
 
     OPEN = "Open"
     READ_ONLY = "ReadOnly"
@@ -30,7 +30,7 @@ class BackendState(StrEnum):
 
 
 class BackendGate(StrEnum):
-    """What the preflight probe proves of a backend (contract section 10)."""
+    """What the preflight probe proves of a backend (docs/contract.md, Backend gates)."""
 
     FIELDS_KEPT = "fields-kept"
     """The cluster stores a TrainJob and its copy as they were written (steps 5 to 8)."""
@@ -41,7 +41,7 @@ class BackendGate(StrEnum):
 
 
 class ErrorClass(StrEnum):
-    """The typed verdicts that supervisors act on (contract section 9)."""
+    """The typed verdicts that supervisors act on (docs/contract.md, Error classes)."""
 
     INVALID = "ErrInvalid"
     """The request can never be right; final."""
@@ -58,7 +58,7 @@ class ErrorClass(StrEnum):
 
 
 class Phase(StrEnum):
-    """Where a DispatchStart is, in one word (contract section 11)."""
+    """Where a DispatchStart is, in one word (docs/contract.md, Phases)."""
 
     PENDING = "Pending"
     """Waiting for something named in the Started condition; nothing has been refused for good."""
@@ -87,7 +87,7 @@ class Phase(StrEnum):
 
 
 class Condition(StrEnum):
-    """Condition types of a DispatchStart (contract section 11), steps first and in order."""
+    """Condition types of a DispatchStart (docs/contract.md, Conditions), steps first and in order."""
 
     REQUEST_VALID = "RequestValid"
     """Steps 1 to 4: the backend takes it, the runtime is fit, the request is right."""

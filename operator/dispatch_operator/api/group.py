@@ -11,7 +11,7 @@ TRAINER_GROUP = "trainer.kubeflow.org"
 TRAINER_VERSION = "v1alpha1"
 TRAINER_API_VERSION = f"{TRAINER_GROUP}/{TRAINER_VERSION}"
 
-# Labels and annotations (contract section 5).
+# Labels and annotations (docs/contract.md, Names, labels and annotations).
 LABEL_JOB = f"{GROUP}/job-id"
 LABEL_SUBMISSION = f"{GROUP}/submission"
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -43,7 +43,7 @@ JOBSET_GROUP = "jobset.x-k8s.io"
 JOBSET_VERSION = "v1alpha2"
 JOBSET_API_VERSION = f"{JOBSET_GROUP}/{JOBSET_VERSION}"
 
-# What the job's container sees of dispatch (contract section 6).
+# What the job's container sees of dispatch (docs/contract.md, Environment of the job).
 DISPATCH_ENV = "DISPATCH_"
 PODINFO_VOLUME = "dispatch-podinfo"
 PODINFO_PATH = "/var/run/dispatch"

@@ -1,4 +1,4 @@
-"""Step 1: whether the backend takes a Start at all (contract section 4)."""
+"""Step 1: whether the backend takes a Start at all (docs/contract.md, Admit)."""
 
 from collections.abc import Iterable, Iterator
 

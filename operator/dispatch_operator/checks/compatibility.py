@@ -1,4 +1,4 @@
-"""What a request and the runtime that it names must agree on (contract sections 3 and 7)."""
+"""What a request and the runtime that it names must agree on (docs/contract.md, Runtime rules)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -24,7 +24,7 @@ class Part:
 
     @property
     def is_stated(self) -> bool:
-        """Whether it is present and not null, ``""`` or ``[]``; ``false`` and 0 count as stated (section 7)."""
+        """Whether it is present and not null, ``""`` or ``[]``; ``false`` and 0 count as stated."""
         return self.value not in (None, "", [])
 
     def at(self, *keys: str) -> "Part":

@@ -9,11 +9,11 @@ from dispatch_operator.api.enums import ErrorClass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong (contract sections 3, 7 and 14)."""
+    """One thing that is wrong (docs/contract.md, Error classes)."""
 
     error_class: ErrorClass
     name: str
-    """A field of section 3, an extension, a rule id of section 7, or the word ``state``."""
+    """A field of the request, an extension, the id of a runtime rule, or the word ``state``."""
     text: str
     """What is wrong, with the value and what is allowed; never ends with a full stop."""
 
@@ -22,13 +22,13 @@ class Problem:
 
 
 def class_of(problems: Sequence[Problem]) -> ErrorClass:
-    """Return the class of a whole refusal: ErrInvalid when any problem is (contract section 4, step 4)."""
+    """Return the class of a whole refusal: ErrInvalid when any problem is."""
     classes = [problem.error_class for problem in problems]
     return ErrorClass.INVALID if ErrorClass.INVALID in classes else classes[0]
 
 
 def summary(problems: Iterable[Problem], limit: int = 32_768) -> str:
-    """Join problems to one message of at most ``limit`` characters, whole problems only (contract section 11)."""
+    """Join problems to one message of at most ``limit`` characters, whole problems only."""
     texts = [str(problem) for problem in problems]
     whole = "; ".join(texts)
     if len(whole) <= limit:

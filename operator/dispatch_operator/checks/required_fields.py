@@ -1,4 +1,4 @@
-"""Whether the served versions of Trainer, JobSet and Kueue have the fields that a Start needs (contract section 10).
+"""Whether the served versions of Trainer, JobSet and Kueue have the fields that a Start needs.
 
 The API server drops what a CRD does not know, without a word. Its OpenAPI document tells before anything is written.
 """

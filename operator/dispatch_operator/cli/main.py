@@ -1,4 +1,4 @@
-"""The command line (contract section 14)."""
+"""The command line (docs/contract.md, Command line)."""
 
 import click
 

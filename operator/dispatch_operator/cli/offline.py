@@ -1,4 +1,4 @@
-"""The commands that need no cluster: ``render``, ``check-runtime`` and ``crds`` (contract section 14)."""
+"""The commands that need no cluster: ``render``, ``check-runtime`` and ``crds`` (docs/contract.md, Command line)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast

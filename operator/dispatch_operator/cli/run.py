@@ -1,4 +1,4 @@
-"""The command `dispatch-operator run` (contract section 14)."""
+"""The command `dispatch-operator run` (docs/contract.md, The run command)."""
 
 import asyncio
 import logging

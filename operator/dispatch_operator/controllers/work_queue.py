@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 FIRST_BACKOFF, LAST_BACKOFF = 1.0, 60.0
-"""Seconds (contract section 9)."""
+"""Seconds (docs/contract.md, Retries)."""
 
 
 class WorkQueue(Generic[K]):

@@ -1,4 +1,4 @@
-"""The one object that a file holds (contract section 14)."""
+"""The one object that a file holds (docs/contract.md, Files and exit codes)."""
 
 import json
 import sys

@@ -251,7 +251,7 @@ class Client:
 
 
 def from_exception(verb: str, target: str, error: Exception) -> ApiError:
-    """Turn what kubernetes_asyncio and aiohttp raise into an ApiError (contract section 9)."""
+    """Turn what kubernetes_asyncio and aiohttp raise into an ApiError (docs/contract.md, API answers)."""
     match error:
         case client.ApiException(status=int(status)) if status:
             retry_after = error.headers.get("Retry-After") if error.headers else None

@@ -1,4 +1,4 @@
-"""API failures: what a request's answer, or the lack of one, says about what happened (contract section 9)."""
+"""API failures: what an answer, or the lack of one, says about what happened (docs/contract.md, API answers)."""
 
 import json
 import re
@@ -67,7 +67,7 @@ class ApiError(Exception):
 
     @property
     def webhook_has_not_seen_the_copy(self) -> bool:
-        """True for the two denials of a TrainJob's create that pass by themselves (contract section 4, step 6)."""
+        """True for the two denials of a TrainJob's create that pass by themselves: a cache is behind."""
         return self.status == HTTP_FORBIDDEN and any(pattern.search(self.message) for pattern in _NOT_YET_SEEN)
 
 

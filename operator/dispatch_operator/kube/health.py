@@ -1,4 +1,4 @@
-"""What a pod's probes ask: is the operator alive, and is it ready (issue: a dead watcher must not go unnoticed)."""
+"""What a pod's probes ask: is the operator alive, and is it ready (a dead watcher must not go unnoticed)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable

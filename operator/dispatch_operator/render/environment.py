@@ -1,4 +1,4 @@
-"""The environment of the job's process: the request's variables, then dispatch's own (contract section 6)."""
+"""The job's variables: the request's, then dispatch's own (docs/contract.md, Environment of the job)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Text that reaches the job's process byte for byte through Kubernetes' expansion (contract section 3)."""
+"""Text that Kubernetes' expansion leaves as it is, byte for byte (docs/contract.md, Verbatim text)."""
 
 import re
 

@@ -1,4 +1,7 @@
-"""Whose the objects of a Start are, and how everyone recognises them (contract section 5)."""
+"""Whose the objects of a Start are, and how everyone recognises them.
+
+See docs/contract.md, Names, labels and annotations.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +48,7 @@ class Identity:
 
     @property
     def is_probe(self) -> bool:
-        """Whether it is a backend's probe, whose pods must not run anywhere (section 10)."""
+        """Whether it is a backend's probe, whose pods must not run anywhere."""
         return self.owner.kind is Kind.DISPATCH_BACKEND
 
     @property

@@ -1,4 +1,4 @@
-"""The constant text that stands between ``/bin/sh -c`` and the job's command (contract section 6)."""
+"""The constant text between ``/bin/sh -c`` and the job's command (docs/contract.md, Prologue)."""
 
 from functools import cache
 from importlib import resources

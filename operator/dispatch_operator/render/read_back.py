@@ -1,4 +1,4 @@
-"""Step 8: whether the cluster stored the TrainJob that was written (contract section 8)."""
+"""Whether the cluster stored the TrainJob that was written (docs/contract.md, Read-back)."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

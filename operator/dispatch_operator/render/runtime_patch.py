@@ -1,4 +1,4 @@
-"""What a Start adds to the runtime for its own pods: labels, the comment, and the podinfo volume (section 6)."""
+"""What a Start adds to the runtime for its own pods: labels, comment, podinfo (docs/contract.md, Runtime patch)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from dispatch_operator.render.identity import Identity
 
 
 def runtime_patch(identity: Identity, runtime_spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return dispatch's entry of ``spec.runtimePatches`` for a runtime that passed the checks of section 7."""
+    """Return dispatch's entry of ``spec.runtimePatches`` for a runtime that passed its checks."""
     jobs = [job["name"] for job in runtime_spec["template"]["spec"]["replicatedJobs"]]
     return {
         "manager": PATCH_MANAGER,
@@ -40,5 +40,5 @@ def _podinfo() -> dict[str, Any]:
 
 
 def _nowhere() -> dict[str, Any]:
-    """Keep a probe's pods off every node: none carries this label (section 10)."""
+    """Keep a probe's pods off every node: none carries this label."""
     return {"nodeSelector": {LABEL_PROBE: "never"}}

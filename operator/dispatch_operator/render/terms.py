@@ -1,6 +1,7 @@
-"""What a TrainJob takes from its DispatchBackend, as the TrainJob itself bears it (contract section 5).
+"""What a TrainJob takes from its DispatchBackend, as the TrainJob itself bears it.
 
-A backend may be edited while a Start goes on: what was written is known from the cluster, not from today's backend.
+A backend may be edited while a Start goes on: what was written is known from the cluster, not from today's backend
+(docs/contract.md, Names, labels and annotations).
 """
 
 import json

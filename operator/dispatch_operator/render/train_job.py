@@ -1,4 +1,4 @@
-"""The TrainJob that a Start creates (contract sections 3, 5 and 6)."""
+"""The TrainJob that a Start creates (docs/contract.md, Request fields)."""
 
 from collections.abc import Mapping
 from typing import Any

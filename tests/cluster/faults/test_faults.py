@@ -75,7 +75,7 @@ class Case(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Tell whether section 9 makes this a definite failure of a create or of the owner patch."""
+        """Tell whether docs/contract.md, API answers, makes this a definite failure of a create or of the owner patch."""
         if not (self.request.startswith("create ") or self.request == "patch trainingruntimes"):
             return False
         if self.fault.status not in DEFINITE or "authorizer" in self.fault.name or self.fault.carried_out:

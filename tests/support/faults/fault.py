@@ -15,7 +15,7 @@ WRITES = ("create", "patch", "delete", "apply")
 
 
 class Says(Enum):
-    """What a fault says about the request, in the words of contract section 9."""
+    """What a fault says about the request, in the words of docs/contract.md, API answers."""
 
     NO = "definite"
     NOTHING_HAPPENED = "nothing happened"

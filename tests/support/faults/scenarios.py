@@ -38,7 +38,7 @@ class FaultScenario:
     changes: tuple[Change, ...] = ()
     """What humans do; the faults are those of what follows the last change."""
     starts: bool = True
-    """Whether a Start is under way, whose requests section 9 gives their verdicts."""
+    """Whether a Start is under way, whose requests have the verdicts of docs/contract.md, API answers."""
 
     def __str__(self) -> str:
         return self.name

@@ -1,4 +1,4 @@
-"""What must come of a fault: contract section 9, as one function of the request, the fault and the retry policy."""
+"""What must come of a fault: docs/contract.md, API answers, as one function of the request, the fault and the retry policy."""
 
 from collections.abc import Sequence
 
@@ -38,5 +38,5 @@ def refused_with(requests: Sequence[Request], place: int, fault: Fault, lasts: L
         if fault.says is Says.NO and fault.name != "409 AlreadyExists":
             return ErrorClass.REJECTED
     # Nothing happened, or nobody knows, or what held the name is gone again: not the end, but for the impatient;
-    # and with a TrainJob, it never is (section 4, rule 2).
+    # and with a TrainJob, it never is (Definite failures only).
     return ErrorClass.UNREACHABLE if retry == "Never" and not has_train_job else None

@@ -1,4 +1,4 @@
-"""Every rule of "What keeps it safe" (contract section 4), taken out: the search must notice."""
+"""Every safety rule (docs/contract.md, Safety rules), taken out: the search must notice."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -46,7 +46,7 @@ class Mutant:
     strips: Callable[[SuspendedRequest], SuspendedRequest] = lambda request: request
 
     def __str__(self) -> str:
-        return f"rule {self.rule}: {self.without}"
+        return f"{self.rule}: {self.without}"
 
     def search(self) -> SearchResult:
         """Search its scenario for what goes wrong."""
@@ -156,182 +156,182 @@ def _released_says_the_cache(observed: Observed) -> bool:
 
 MUTANTS = (
     Mutant(
-        "1",
+        "Live verdicts",
         "what is cached carries verdicts",
         "the cached backend is old",
         "is Refused without a cause",
         _instead(Observation, "live", property(_is_there)),
     ),
     Mutant(
-        "1",
+        "Live verdicts",
         "what is cached still stands",
         "the cache holds what is gone",
         "is Refused without a cause",
         _instead(Observation, "live", property(_is_there)),
     ),
     Mutant(
-        "1",
+        "Live verdicts",
         "what the cache lacks is absent",
         "the cache lacks what stands",
         "is Refused without a cause",
         _instead(Observation, "live", property(lambda _: True)),
     ),
     Mutant(
-        "1",
+        "Live verdicts",
         "a cached absence is Lost",
         "two operators, and stale reads",
         "is Lost without a cause",
         _instead(started, "_lost", _lost_at_once),
     ),
     Mutant(
-        "1",
+        "Live verdicts",
         "the collector trusts its cache",
         "a collector that hears nothing",
         "of a living Start was changed",
         _instead(orphaned_copies.OrphanedCopies, "reconcile", _collect_by_the_store),
     ),
     Mutant(
-        "1",
+        "Live verdicts",
         "a cached Workload tells that a hold was released",
         "Kueue, held and released",
         "is not where it is wanted",
         _instead(kueue, "is_open", _released_says_the_cache),
     ),
     Mutant(
-        "2",
+        "Definite failures only",
         "what fails in step 7 is definite",
         "a Start meets two faults",
         "is Refused without a cause",
         _definite(set_owner),
     ),
     Mutant(
-        "2",
+        "Definite failures only",
         "what fails in step 8 is definite",
         "a Start meets two faults",
         "is Refused without a cause",
         _definite(read_back),
     ),
     Mutant(
-        "2",
+        "Definite failures only",
         "an unanswered create is a denied one",
         "a Start meets two faults",
         "is Refused without a cause",
         _instead(create_train_job, "_after_failed_create", _refused_at_once),
     ),
     Mutant(
-        "3",
+        "Record before acting",
         "the gate is opened before Started is recorded",
         "two operators",
         "was opened before it was recorded as started",
         _instead(decide, "_start", _open_at_once),
     ),
     Mutant(
-        "3",
+        "Record before acting",
         "a TrainJob is stopped before the refusal is recorded",
         "two operators, one denied",
         "which has started, was stopped",
         _instead(decide, "_conclude", _stop_at_once),
     ),
     Mutant(
-        "3",
+        "Record before acting",
         "a backend is doubted before the refusal is recorded",
         "two operators",
         "was doubted before a refusal was recorded",
         _instead(decide, "_conclude", _doubt_at_once),
     ),
     Mutant(
-        "3",
+        "Record before acting",
         "status is written whatever was written meanwhile",
         "two operators, one denied",
         "a refusal was recorded over a Start",
         strips=_without("patch", "DispatchStart", "resourceVersion", subresource="status"),
     ),
     Mutant(
-        "3",
+        "Record before acting",
         "the steps are made again after Started",
         "the TrainJob is deleted",
         "never comes to rest",
         _instead(decide, "follow", _START),
     ),
     Mutant(
-        "4",
+        "Only the recorded UID",
         "any TrainJob of ours is opened",
         "a create that lands late, and a slow garbage collector",
         "two TrainJobs of one DispatchStart were opened",
         _instead(decide, "follow", _follow_any),
     ),
     Mutant(
-        "5",
+        "Late arrivals",
         "what turns up after a refusal stays",
         "a Start that is not tried again",
         "is Refused and leaves",
         _instead(decide, "clean_up", lambda _: Result()),
     ),
     Mutant(
-        "5",
+        "Late arrivals",
         "what turns up after Lost stays",
         "a create that lands after its Start was lost",
         "is Lost and leaves",
         _instead(started, "clean_up", lambda _: Result()),
     ),
     Mutant(
-        "6",
+        "Preconditions",
         "an owner is set on whatever stands there",
         "humans replace the copy",
         "of a human was changed",
         strips=_without("patch", "TrainingRuntime", "uid", "resourceVersion"),
     ),
     Mutant(
-        "6",
+        "Preconditions",
         "a leftover is taken over whatever it has become",
         "a leftover copy that humans replace",
         "of a human was changed",
         strips=_without("patch", "TrainingRuntime", "uid", "resourceVersion"),
     ),
     Mutant(
-        "6",
+        "Preconditions",
         "a copy is deleted whatever it has become",
         "a leftover copy that humans replace",
         "of a human was changed",
         strips=_without("delete", "TrainingRuntime", "uid", "resourceVersion"),
     ),
     Mutant(
-        "6",
+        "Preconditions",
         "a copy is deleted though it was taken over",
         "a leftover copy",
         "of a living Start was changed",
         strips=_without("delete", "TrainingRuntime", "resourceVersion"),
     ),
     Mutant(
-        "6",
+        "Preconditions",
         "whatever stands there is opened",
         "humans replace the TrainJob",
         "of another was changed",
         strips=_without("patch", "TrainJob", "uid"),
     ),
     Mutant(
-        "6",
+        "Preconditions",
         "whatever stands there is stopped",
         "humans edit and replace the TrainJob",
         "of another was changed",
         strips=_without("delete", "TrainJob", "uid"),
     ),
     Mutant(
-        "7",
+        "Never start what is being deleted",
         "what is being deleted is started",
         "a deletion in the foreground",
         "that is being deleted was started",
         _instead(decide, "is_leaving", lambda _: False),
     ),
     Mutant(
-        "of Ours",
+        "Ownership",
         "every TrainJob of the name is ours",
         "humans replace the TrainJob in a Start",
         "which its Start uses, was deleted",
         _instead(ownership, "ownership_of_train_job", lambda *_: Ownership.OURS),
     ),
     Mutant(
-        "of section 13",
+        "Orphaned copies",
         "every copy without an owner is collected",
         "the DispatchStart is created again",
         "of a living Start was changed",

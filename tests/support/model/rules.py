@@ -1,4 +1,4 @@
-"""What must never be, and what must be in the end (contract section 4, and issue 5, item 4)."""
+"""What must never be, and what must be in the end (docs/contract.md, Safety rules)."""
 
 from collections.abc import Iterator
 

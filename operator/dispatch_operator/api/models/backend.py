@@ -1,4 +1,4 @@
-"""DispatchBackend: what one namespace's admin lets Starts use (contract section 2)."""
+"""DispatchBackend: what one namespace's admin lets Starts use (docs/contract.md, DispatchBackend)."""
 
 import re
 from collections.abc import Mapping

@@ -29,8 +29,8 @@ def validations(rule: str, message: str) -> dict[str, JsonValue]:
 class Model(BaseModel):
     """A part of an object as the API server stores it.
 
-    A boolean, a string or a float is never an integer, and a number is never a string (contract section 2). Keys that
-    are not declared are ignored, as the API server prunes them.
+    A boolean, a string or a float is never an integer, and a number is never a string. Keys that are not declared are
+    ignored, as the API server prunes them (docs/contract.md, Objects).
     """
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True, alias_generator=to_camel)

@@ -60,7 +60,7 @@ class InvalidObject(Exception):  # noqa: N818 - the object is invalid, not the o
 
 
 def parse(model: type[M], raw: object) -> M:
-    """Read a JSON value, null being absent (contract section 2).
+    """Read a JSON value, null being absent.
 
     Raises:
         InvalidObject: with every fault at once.

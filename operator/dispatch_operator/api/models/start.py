@@ -1,4 +1,4 @@
-"""DispatchStart: one StartRequest, and what became of it (contract sections 2, 3 and 11)."""
+"""DispatchStart: one StartRequest, and what became of it (docs/contract.md, DispatchStart)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
