@@ -78,6 +78,7 @@ lock: ## Lock the dependencies anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/build.in -o requirements/build.txt
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/go.in -o requirements/go.txt
+	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/node.in -o requirements/node.txt
 
 clean: ## Remove what was made here (the control plane's programs stay in the cache).
 	rm -rf $(VENV) dist build .coverage* .mypy_cache .pytest_cache .ruff_cache

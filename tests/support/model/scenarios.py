@@ -144,7 +144,7 @@ def _unproven(objects: Objects) -> Obj:
     """Return an older state of the backend: it had no proof yet."""
     backend = objects[BACKED]
     assert backend
-    gates = [{"name": one["name"], "proven": False, "reason": "old"} for one in backend.value["status"]["gates"]]
+    gates = [{**one, "proven": False, "reason": "old"} for one in backend.value["status"]["gates"]]
     return Obj.of({**backend.value, "status": {**backend.value["status"], "gates": gates}})
 
 
