@@ -8,7 +8,7 @@ SOURCES := $(shell find operator -type f -not -name '*.pyc')
 export PYTHONPATH := tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults test-cluster test-kueue test-search test-alone bench cluster lint format crds lock clean
+.PHONY: help demo quick test test-faults test-cluster test-kueue test-search test-alone bench cluster lint format crds lock clean
 
 help: ## Say what can be made.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -25,6 +25,9 @@ $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml README.md $(SOURCES)
 
 demo: $(VENV)/.installed ## Show a start from apply to Succeeded on a control plane of its own (KUEUE=1: in Kueue's queue).
 	$(BIN)/python -m demo $(if $(KUEUE),--kueue)
+
+quick: lint ## Run the checks, and the tests that need no control plane: under two minutes.
+	$(PYTEST) --quiet tests/unit tests/reconcile
 
 # Several at a time, because most of them wait for their clusters. The search counts on the processor alone, and is not
 # measured: what it runs is what the tests beside it run.
