@@ -1,4 +1,4 @@
-"""Keys waiting for a reconcile: one at a time for a key, several side by side, each with its own backoff."""
+"""Keys that wait for a reconcile: a key is reconciled by one task at a time, and has a backoff of its own."""
 
 import asyncio
 import logging
@@ -16,10 +16,10 @@ FIRST_BACKOFF, LAST_BACKOFF = 1.0, 60.0
 
 
 class WorkQueue(Generic[K]):
-    """Runs looks for keys; events of a key that waits already are one event."""
+    """Reconciles keys; a key that is added while it waits is reconciled once."""
 
     def __init__(self, reconcile: Callable[[K], Awaitable[Result]], *, max_concurrent: int) -> None:
-        self._look = reconcile
+        self._reconcile = reconcile
         self._slots = asyncio.Semaphore(max_concurrent)
         self._waiting: set[K] = set()
         self._running: dict[K, asyncio.Task[None]] = {}
@@ -29,7 +29,7 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def add(self, key: K) -> None:
-        """Ask for a reconcile of a key, as soon as there is room.
+        """Ask for a reconcile of a key, as soon as one of the concurrent ones ends.
 
         After a failure an event may end a backoff, but not before its first second and a server's Retry-After have
         passed: what fails, and is told of its own events, must not run hot.
@@ -64,6 +64,9 @@ class WorkQueue(Generic[K]):
         try:
             while key in self._waiting and not self._closed and self._must_wait(key) <= 0:
                 async with self._slots:
+                    if self._closed:
+                        # The queue was closed while this key waited for its turn: nothing new is begun.
+                        return
                     self._waiting.discard(key)
                     result = await self._safely(key)
                 self._plan(key, result)
@@ -74,10 +77,10 @@ class WorkQueue(Generic[K]):
 
     async def _safely(self, key: K) -> Result:
         try:
-            return await self._look(key)
+            return await self._reconcile(key)
         except Exception:
             # A fault of ours in one object must not end the work on the others; it is logged whole, and tried again.
-            logger.exception("looking at %s failed", key)
+            logger.exception("reconciling %s failed", key)
             return Result(requeue=True)
 
     def _plan(self, key: K, result: Result) -> None:
