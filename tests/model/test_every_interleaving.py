@@ -1,5 +1,8 @@
 """Every interleaving of small worlds is safe and ends as promised, and would not without any one of the rules."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from support.model.explore import search
@@ -26,5 +29,9 @@ def test_the_search_notices_when_a_rule_is_missing(mutant: Mutant, summary: Summ
     assert mutant.notices in found.broken
 
 
-def test_every_rule_that_keeps_it_safe_has_a_mutant() -> None:
-    assert {mutant.rule for mutant in MUTANTS} >= set("1234567")
+def test_every_safety_rule_of_the_contract_has_a_mutant() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
+    (rules,) = re.findall(r"^## Safety rules$(.*?)^## ", page, re.MULTILINE | re.DOTALL)
+    named = set(re.findall(r"^### (.+)$", rules, re.MULTILINE))
+    assert len(named) == 7
+    assert {mutant.rule for mutant in MUTANTS} >= named
