@@ -14,7 +14,7 @@ RUN python -m venv tools && \
     tools/bin/pip install --require-hashes --requirement requirements/build.txt && \
     python -m venv --without-pip "$VENV" && \
     tools/bin/pip --python "$VENV/bin/python" install --require-hashes --requirement requirements/run.txt
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY operator operator
 RUN tools/bin/pip wheel --no-build-isolation --no-deps --wheel-dir dist . && \
     tools/bin/pip --python "$VENV/bin/python" install --no-index --no-deps dist/*.whl && \

@@ -12,7 +12,6 @@ from dispatch_operator.cli.main import main
 from dispatch_operator.render.prologue import prologue
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
-SHARED = Path(__file__).parents[3] / "shared" / "cases"
 NAMES = sorted(path.name for path in CASES.iterdir())
 
 
@@ -32,13 +31,6 @@ def with_marked_prologue(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     assert command[2] == prologue()
     command[2] = "<prologue>"
     return items
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="only beside the shared folder")
-def test_the_copies_of_the_examples_are_the_examples() -> None:
-    theirs = {str(path.relative_to(SHARED)): path.read_bytes() for path in SHARED.rglob("*.yaml")}
-    ours = {str(path.relative_to(CASES)): path.read_bytes() for path in CASES.rglob("*.yaml")}
-    assert ours == theirs
 
 
 @pytest.mark.parametrize("case", [name for name in NAMES if "items" in load(name, "want")])

@@ -1,4 +1,4 @@
-"""Section 3: what a request is refused for, at, below and above each limit, and all of it at once."""
+"""What a request is refused for, at, below and above each limit, and all of it at once."""
 
 from typing import Any
 

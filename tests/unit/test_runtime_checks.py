@@ -1,4 +1,4 @@
-"""Section 7: every rule, what breaks it and what nearly does."""
+"""Every rule for runtimes, what breaks it and what nearly does."""
 
 import copy
 from collections.abc import Callable

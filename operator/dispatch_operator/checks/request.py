@@ -1,4 +1,4 @@
-"""Section 3 of the contract: what can never be right in a request, whatever backend and runtime it meets."""
+"""What is wrong in a request, whatever backend and runtime it meets (docs/contract.md, Request fields)."""
 
 import re
 from collections.abc import Callable, Iterator

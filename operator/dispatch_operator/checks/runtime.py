@@ -1,4 +1,4 @@
-"""Section 7 of the contract: what a runtime must state for a submission to be one run with one outcome."""
+"""What a runtime must state for a submission to be one run with one outcome (docs/contract.md, Runtime rules)."""
 
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
