@@ -2,11 +2,14 @@
 
 import click
 
+from dispatch_operator import __version__
 from dispatch_operator.cli.offline import check_runtime_command, crds_command, render_command
+from dispatch_operator.cli.output import Commands
 from dispatch_operator.cli.run import run_command
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="dispatch-operator", message="%(prog)s %(version)s")
 def main() -> None:
     """Turn DispatchStarts into TrainJobs of Kubeflow Trainer that wait behind a start gate."""
 

@@ -1,6 +1,7 @@
 """The commands that need no cluster: ``render``, ``check-runtime`` and ``crds`` (docs/contract.md, Command line)."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import click
@@ -13,6 +14,7 @@ from dispatch_operator.api.quoting import escaped
 from dispatch_operator.checks.backend import backend_problem
 from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.runtime import runtime_problems
+from dispatch_operator.cli.output import Command, print_out
 from dispatch_operator.documents import DocumentError, read_object, to_json, to_yaml
 from dispatch_operator.records.dispatch import DispatchStart
 from dispatch_operator.records.reading import RecordError, read_dispatch_start, read_record
@@ -33,7 +35,7 @@ class UnreadableError(click.ClickException):
     exit_code = UNREADABLE
 
 
-@click.command("render")
+@click.command("render", cls=Command)
 @click.option("-f", "--filename", "start_file", required=True, metavar="START.yaml", help="The DispatchStart.")
 @click.option("--backend", "backend_file", required=True, metavar="BACKEND.yaml", help="Its DispatchBackend.")
 @click.option("--runtime", "runtime_file", required=True, metavar="RUNTIME.yaml", help="The runtime that it names.")
@@ -53,7 +55,7 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
       1  refused: every problem on standard error, a line each, as
          <class>: <name>: <problem>
          where the name is a field, an extension, a rule that runtimes must keep, or "state"
-      2  a file can't be read, has a duplicate key, or holds something else
+      2  a file can't be read, has a duplicate key, or holds something else; or the output can't be written
 
     \b
     Examples:
@@ -73,10 +75,10 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
     if refused := problems(start, backend, found):
         _refuse(refused)
     objects = render_copy(start, runtime), render_train_job(start, terms_of(backend), runtime.spec or {})
-    click.echo(to_json(*objects) if output == "json" else to_yaml(*objects), nl=False)
+    print_out(to_json(*objects) if output == "json" else to_yaml(*objects))
 
 
-@click.command("check-runtime")
+@click.command("check-runtime", cls=Command)
 @click.option("-f", "--filename", "runtime_file", required=True, metavar="RUNTIME.yaml", help="The runtime.")
 @click.option("--backend", "backend_file", metavar="BACKEND.yaml", help="The DispatchBackend, for its gpuResource.")
 def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
@@ -92,7 +94,7 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
     Exit code and what is printed:
       0  nothing: the runtime is fit
       1  every broken rule on standard error, a line each, as ErrUnsupported: <rule>: <path and problem>
-      2  a file can't be read, has a duplicate key, or holds something else
+      2  a file can't be read, has a duplicate key, or holds something else; or the output can't be written
 
     \b
     Examples:
@@ -107,7 +109,7 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
         _refuse(found)
 
 
-@click.command("crds")
+@click.command("crds", cls=Command)
 def crds_command() -> None:
     """Print the CustomResourceDefinitions of DispatchStart and DispatchBackend.
 
@@ -115,7 +117,7 @@ def crds_command() -> None:
     Example:
       dispatch-operator crds | kubectl apply --server-side -f -
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
-    click.echo(to_yaml(*crds()), nl=False)
+    print_out(to_yaml(*crds()))
 
 
 def _read(source: str, api_version: str, *kinds: str) -> dict[str, Any]:
@@ -157,7 +159,8 @@ def _is_named(runtime: TrainingRuntime, start: DispatchStart, backend: Backend) 
 
 
 def _refuse(found: Iterable[Problem]) -> None:
-    """Print problems and exit."""
-    for problem in found:
-        click.echo(escaped(f"{problem.error_class}: {problem}"), err=True)
+    """Print problems and exit, with the verdict's code even where the problems can't be written."""
+    with suppress(OSError):
+        for problem in found:
+            click.echo(escaped(f"{problem.error_class}: {problem}"), err=True)
     raise SystemExit(REFUSED)
