@@ -163,6 +163,30 @@ def test_a_missing_file_and_a_duplicate_key_exit_with_2(files: Files, tmp_path: 
         assert says in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["render", "-f", "-", "--backend", "-", "--runtime", "r.yaml"], "--filename and --backend"),
+        (["render", "-f", "-", "--backend", "-", "--runtime", "-"], "--filename and --backend and --runtime"),
+        (["check-runtime", "-f", "-", "--backend", "-"], "--filename and --backend"),
+    ],
+)
+def test_standard_input_can_be_one_file_only(arguments: list[str], options: str) -> None:
+    result = command(*arguments, stdin="{}")
+    assert result.exit_code == 2
+    assert f"only one file can be standard input, and {options} are" in result.stderr
+
+
+def test_an_empty_namespace_matches_any_and_an_empty_uid_is_left_out(files: Files) -> None:
+    files.start["metadata"].update(namespace="", uid="")
+    files.backend["metadata"]["namespace"] = "team-b"
+    result = files.render("-o", "json")
+    assert result.exit_code == 0
+    for item in json.loads(result.stdout)["items"]:
+        assert not {"namespace", "ownerReferences"} & item["metadata"].keys()
+        assert "dispatch.phpboyscout.uk/start-uid" not in item["metadata"]["annotations"]
+
+
 def test_a_missing_option_exits_with_2() -> None:
     assert command("render").exit_code == 2
 

@@ -15,7 +15,7 @@ from dispatch_operator.checks.backend import backend_problem
 from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.runtime import runtime_problems
 from dispatch_operator.cli.output import Command, print_out
-from dispatch_operator.documents import DocumentError, read_object, to_json, to_yaml
+from dispatch_operator.documents import STDIN, DocumentError, read_object, to_json, to_yaml
 from dispatch_operator.records.dispatch import DispatchStart
 from dispatch_operator.records.reading import RecordError, read_dispatch_start, read_record
 from dispatch_operator.records.trainer import TrainingRuntime
@@ -47,7 +47,9 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
     that the operator would create: the copy of the runtime, and the TrainJob. Whether the backend has proved its
     gates is not looked at.
 
-    Files are YAML or JSON, as for kubectl; "-" is standard input.
+    Files are YAML or JSON, as for kubectl; "-" is standard input, for one of them. A metadata.namespace or metadata.uid
+    that is absent or empty is not known: such a namespace matches any and is left out of what is printed, and without
+    the DispatchStart's UID the owner reference and the start-uid annotation are left out.
 
     \b
     Exit code and what is printed:
@@ -63,6 +65,7 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
       kubectl get clustertrainingruntime torch-dispatch -o json |
         dispatch-operator render -f start.yaml --backend backend.yaml --runtime - -o json
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
+    _must_share_no_stdin(("--filename", start_file), ("--backend", backend_file), ("--runtime", runtime_file))
     start_object = _read(start_file, API_VERSION, Kind.DISPATCH_START)
     start = read_dispatch_start(start_object)
     backend_object = _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)
@@ -101,6 +104,7 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
       dispatch-operator check-runtime -f runtime.yaml
       kubectl get clustertrainingruntime torch-dispatch -o yaml | dispatch-operator check-runtime -f -
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
+    _must_share_no_stdin(("--filename", runtime_file), ("--backend", backend_file))
     runtime = _read(runtime_file, TRAINER_API_VERSION, *RuntimeKind)
     resource = DEFAULT_GPU_RESOURCE
     if backend_file is not None:
@@ -118,6 +122,11 @@ def crds_command() -> None:
       dispatch-operator crds | kubectl apply --server-side -f -
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
     print_out(to_yaml(*crds()))
+
+
+def _must_share_no_stdin(*sources: tuple[str, str | None]) -> None:
+    if len(options := [option for option, source in sources if source == STDIN]) > 1:
+        raise click.UsageError(f"only one file can be standard input, and {' and '.join(options)} are")
 
 
 def _read(source: str, api_version: str, *kinds: str) -> dict[str, Any]:
