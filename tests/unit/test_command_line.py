@@ -96,7 +96,9 @@ def test_a_refusal_is_a_line_for_each_problem_with_its_own_class(files: Files) -
         (lambda f: f.backend["spec"].update(state="Closed"), "ErrUnreachable: state: "),
         (lambda f: f.backend["metadata"].update(name="other"), "ErrUnreachable: state: "),
         (lambda f: f.backend["metadata"].update(namespace="team-b"), "ErrUnreachable: state: "),
-        (lambda f: f.start["spec"].update(backend=5), "ErrUnreachable: state: "),
+        (lambda f: f.start["spec"].update(backend=5), "ErrInvalid: backend: must be a string, not 5"),
+        (lambda f: f.start["spec"].update(backend=""), "ErrInvalid: backend: must have at least 1 character"),
+        (lambda f: f.start["spec"].update(backend=".."), "ErrInvalid: backend: must be the name of a DispatchBackend"),
         (lambda f: f.runtime["metadata"].update(name="other"), "ErrUnsupported: kubeflow/RuntimeRef: "),
         (lambda f: f.runtime.update(kind="TrainingRuntime"), "ErrUnsupported: kubeflow/RuntimeRef: "),
         (lambda f: f.backend["spec"].update(runtimes=[]), "ErrUnsupported: kubeflow/RuntimeRef: "),
@@ -109,6 +111,13 @@ def test_another_backend_or_runtime_is_none(files: Files, change: Any, line: str
     assert result.exit_code == 1
     assert result.stderr.startswith(line)
     assert result.stderr.count("\n") == 1
+
+
+def test_a_backend_of_a_wrong_type_hides_nothing_else_that_is_wrong_with_the_request(files: Files) -> None:
+    files.start = make_start(nodes=0)
+    files.start["spec"]["backend"] = 5
+    lines = files.render().stderr.splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["backend", "nodes"]
 
 
 @pytest.mark.parametrize(("namespace", "code"), [("team-a", 0), (None, 0), ("team-b", 1)])

@@ -356,6 +356,24 @@ def test_hostnames_must_fit(request_: Object, change: Change, fits: bool) -> Non
     assert ("names-fit" not in {problem.name for problem in found}) == fits
 
 
+@pytest.mark.parametrize("name", ["nodes", "job", "submission"])
+@pytest.mark.parametrize("value", [{}, 5])
+def test_an_extension_that_is_called_like_a_field_hides_no_hostname(name: str, value: Any) -> None:
+    runtime = make_runtime()
+    another_job(runtime, "x" * 40)
+    start = make_start(extensions={**REFERENCE, "kubeflow/RuntimeRef": {"name": "torch-dispatch"}, name: value})
+    found = {problem.name for problem in problems(start, read_backend(make_backend()), runtime)}
+    assert found == {name, "names-fit"}
+
+
+def test_hostnames_of_a_request_that_is_missing_are_not_counted() -> None:
+    runtime = make_runtime()
+    another_job(runtime, "x" * 40)
+    for spec in ({}, {"request": {"job": "01J9ZQ4V8Y3N5T7R2C6W1X0ABK", "submission": 1}}):
+        found = problems({"spec": spec}, read_backend(make_backend()), runtime)
+        assert "names-fit" not in {problem.name for problem in found}
+
+
 def test_the_trainers_hostnames_are_counted_with_the_requests_nodes() -> None:
     runtime = make_runtime()
     trainer(runtime)["name"] = "x" * 20
@@ -384,6 +402,24 @@ def test_a_runtime_that_may_not_be_read_is_named_and_nothing_that_needs_it(refer
     (found,) = problems(start, read_backend(make_backend()), None)
     assert (found.error_class, found.name) == (ErrorClass.UNSUPPORTED, "kubeflow/RuntimeRef")
     assert says in found.text
+
+
+@pytest.mark.parametrize(
+    ("extension", "want"),
+    [
+        ({"kind": "Pod"}, ["name must be that of a runtime", 'kind "Pod" is not supported']),
+        ({"kind": "Pod", "name": 5}, ["name must be a string, not 5", 'kind "Pod" is not supported']),
+        ({"kind": 5, "name": ""}, ["kind must be a string, not 5", "name must be that of a runtime"]),
+        ({"kind": "TrainingRuntime"}, ["name must be that of a runtime"]),
+    ],
+)
+def test_a_missing_name_does_not_hide_a_kind_that_is_not_supported(extension: Object, want: list[str]) -> None:
+    start = make_start(extensions={**REFERENCE, "kubeflow/RuntimeRef": extension})
+    found = problems(start, read_backend(make_backend()), None)
+    assert {problem.name for problem in found} == {"kubeflow/RuntimeRef"}
+    assert len(found) == len(want)
+    assert all(text in problem.text for text, problem in zip(want, found, strict=True))
+    assert class_of(found) is ErrorClass.INVALID
 
 
 def test_request_and_runtime_are_reported_together_as_invalid() -> None:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dispatch_operator.api.enums import ErrorClass
-from dispatch_operator.api.models import StartRequest
+from dispatch_operator.api.models import StartReading, StartRequest
 from dispatch_operator.api.names import object_name
 from dispatch_operator.api.quoting import quote
+from dispatch_operator.checks import request as fields
 from dispatch_operator.checks.json_node import Part
 from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.runtime import Runtime, Texts, rule_problems
@@ -21,12 +22,10 @@ POLICY_ENV: Mapping[str, tuple[str, ...]] = {
 }
 """The variables that Trainer sets itself, by the runtime's policy."""
 
-NAME_FIELDS = frozenset({"job", "submission", "nodes"})
-"""The fields without which hostnames can't be counted."""
 
-
-def fit_problems(request: StartRequest, raw: Mapping[str, Any], refused: frozenset[str]) -> Iterator[Problem]:
-    """Yield what is wrong with a request on a runtime; ``refused`` names the fields that are wrong already."""
+def fit_problems(reading: StartReading, raw: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with a request on a runtime."""
+    request = reading.request
     runtime = Runtime(Part(("spec",), raw.get("spec")), gpu_resource="")
     policies = _policies(runtime)
     if request.spec.procs_per_node > 0 and "torch" not in policies:
@@ -35,7 +34,7 @@ def fit_problems(request: StartRequest, raw: Mapping[str, Any], refused: frozens
     for policy in policies:
         for key in sorted(set(POLICY_ENV[policy]) & set(request.spec.env)):
             yield Problem(ErrorClass.INVALID, "env", f"the name {quote(key)} is one that Trainer sets for {policy}")
-    if not refused & NAME_FIELDS:
+    if _hostnames_are_known(reading):
         yield from rule_problems("names-fit", names_fit(request, runtime))
 
 
@@ -53,6 +52,15 @@ def names_fit(request: StartRequest, runtime: Runtime) -> Texts:
                 f"{job} gives pods the hostname {quote(hostname)}, of {len(hostname)} characters, "
                 f"and at most {LONGEST_HOSTNAME} fit"
             )
+
+
+def _hostnames_are_known(reading: StartReading) -> bool:
+    """Whether none of the fields that hostnames are made of is refused."""
+    places = (("request", "job"), ("request", "submission"), ("request", "spec", "nodes"))
+    if any(reading.is_faulty(*place) for place in places):
+        return False
+    checks = (fields.job, fields.submission, fields.nodes)
+    return not any(text for check in checks for text in check(reading.request))
 
 
 def _policies(runtime: Runtime) -> tuple[str, ...]:

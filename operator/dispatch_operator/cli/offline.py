@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import click
 
@@ -13,6 +13,7 @@ from dispatch_operator.api.models import Backend, InvalidObject, read_backend
 from dispatch_operator.api.quoting import escaped
 from dispatch_operator.checks.backend import backend_problem
 from dispatch_operator.checks.problems import Problem
+from dispatch_operator.checks.request import request_problems
 from dispatch_operator.checks.runtime import runtime_problems
 from dispatch_operator.cli.output import Command, print_out
 from dispatch_operator.documents import STDIN, DocumentError, read_object, to_json, to_yaml
@@ -71,6 +72,8 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
     backend_object = _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)
     backend = _backend(backend_file, backend_object)
     runtime = _runtime(runtime_file)
+    if not start.backend:
+        _refuse(request_problems(start.reading))
     is_named = backend.metadata.name == start.backend and _may_be_together(start_object, backend_object)
     if closed := backend_problem(start.backend, backend if is_named else None):
         _refuse([closed])
@@ -167,7 +170,7 @@ def _is_named(runtime: TrainingRuntime, start: DispatchStart, backend: Backend) 
     return not meta.namespace or not start.metadata.namespace or meta.namespace == start.metadata.namespace
 
 
-def _refuse(found: Iterable[Problem]) -> None:
+def _refuse(found: Iterable[Problem]) -> NoReturn:
     """Print problems and exit, with the verdict's code even where the problems can't be written."""
     with suppress(OSError):
         for problem in found:
