@@ -220,6 +220,11 @@ def test_check_runtime_names_every_broken_rule(files: Files) -> None:
         ["ErrUnsupported", "no-gpu-resource"],
     ]
     assert "limits[nvidia.com/gpu]" in result.stderr
+    assert all("; remedy: " in line for line in result.stderr.splitlines())
+    assert result.stderr.splitlines()[1].endswith(
+        "is stated, and the number of GPUs is the request's; "
+        "remedy: remove it, and state gpusPerNode in the request; keep cpu and memory"
+    )
 
 
 def test_check_runtime_uses_the_backends_gpu_resource(files: Files) -> None:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dispatch_operator.api.enums import ErrorClass
+from dispatch_operator.checks.compatibility import SHORTER_NAMES
 from dispatch_operator.checks.problems import class_of
 from dispatch_operator.checks.runtime import RULES, runtime_problems
 from support.builders import make_backend, make_runtime, make_start
@@ -275,7 +277,7 @@ for _change in (
     lambda r: another_job(r, metadata={"labels": {}, "annotations": {}}),
 ):
     _change(EVERYTHING)
-IDS = {name for name, _ in RULES} | {"names-fit", "procsPerNode", "env"}
+IDS = {rule.id for rule in RULES} | {"names-fit", "procsPerNode", "env"}
 
 
 @given(st.sampled_from(places(EVERYTHING["spec"])), json_values)
@@ -432,11 +434,28 @@ def test_request_and_runtime_are_reported_together_as_invalid() -> None:
 
 
 def test_the_order_of_the_rules_is_the_contracts() -> None:
-    assert [name for name, _ in RULES] == [
+    assert [rule.id for rule in RULES] == [
         "known-policy", "one-trainer", "node-container", "stable-dns", "no-args", "no-pod-retry", "recreate-restarts",
         "success-means-trainer", "no-ttl", "no-deadline", "no-gpu-resource", "no-reserved-env", "no-reserved-keys",
         "not-suspended", "podinfo-free",
     ]  # fmt: skip
+
+
+def test_reasons_and_remedies_are_those_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "contract.md").read_text().partition("## Runtime rules")[2]
+    rows = [line.strip("| ").split(" | ") for line in page.partition("## Read-back")[0].splitlines() if "| `" in line]
+    told = {row[0].strip("`"): (row[2].replace("`", ""), row[3].replace("`", "")) for row in rows}
+    assert told.pop("names-fit")[1] == SHORTER_NAMES
+    assert told == {rule.id: (rule.reason, rule.remedy) for rule in RULES}
+
+
+def test_a_problem_of_a_rule_bears_its_remedy() -> None:
+    (found,) = runtime_problems({"spec": {**make_runtime()["spec"], "mlPolicy": 5}}, GPU)
+    assert found.remedy.startswith("write mlPolicy: {numNodes: 1}")
+    runtime = make_runtime()
+    another_job(runtime, "x" * 40)
+    (found,) = problems(make_start(), read_backend(make_backend()), runtime)
+    assert (found.name, found.remedy) == ("names-fit", SHORTER_NAMES)
 
 
 @pytest.mark.parametrize(

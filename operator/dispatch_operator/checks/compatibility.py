@@ -12,6 +12,9 @@ from dispatch_operator.checks.json_node import Part
 from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.runtime import Runtime, Texts, rule_problems
 
+NAMES_FIT = "names-fit"
+SHORTER_NAMES = "shorten the names of the replicated jobs"
+"""The remedy of names-fit."""
 LONGEST_HOSTNAME = 57
 """Characters of ``<name>-<replicated job>-<replica>-<index>``; JobSet adds six and allows 63."""
 
@@ -35,7 +38,7 @@ def fit_problems(reading: StartReading, raw: Mapping[str, Any]) -> Iterator[Prob
         for key in sorted(set(POLICY_ENV[policy]) & set(request.spec.env)):
             yield Problem(ErrorClass.INVALID, "env", f"the name {quote(key)} is one that Trainer sets for {policy}")
     if _hostnames_are_known(reading):
-        yield from rule_problems("names-fit", names_fit(request, runtime))
+        yield from rule_problems(NAMES_FIT, names_fit(request, runtime), SHORTER_NAMES)
 
 
 def names_fit(request: StartRequest, runtime: Runtime) -> Texts:

@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.api.group import (
@@ -251,24 +251,108 @@ def podinfo_free(trainer: Part, _: Runtime) -> Texts:
                 yield f"{path} is {quote(path.value)}, and {PODINFO_PATH} is dispatch's own"
 
 
-RULES: tuple[tuple[str, Rule], ...] = (
-    ("known-policy", known_policy),
-    ("one-trainer", one_trainer),
-    ("node-container", node_container),
-    ("stable-dns", stable_dns),
-    ("no-args", no_args),
-    ("no-pod-retry", no_pod_retry),
-    ("recreate-restarts", recreate_restarts),
-    ("success-means-trainer", success_means_trainer),
-    ("no-ttl", no_ttl),
-    ("no-deadline", no_deadline),
-    ("no-gpu-resource", no_gpu_resource),
-    ("no-reserved-env", no_reserved_env),
-    ("no-reserved-keys", no_reserved_keys),
-    ("not-suspended", not_suspended),
-    ("podinfo-free", podinfo_free),
+class RuntimeRule(NamedTuple):
+    """A runtime rule: how it is checked, why it is there, and what to write in a runtime that breaks it."""
+
+    id: str
+    check: Rule
+    reason: str
+    remedy: str
+
+
+RULES: tuple[RuntimeRule, ...] = (
+    RuntimeRule(
+        "known-policy",
+        known_policy,
+        "Other policies run the command elsewhere, twice, or joined into one string.",
+        "write mlPolicy: {numNodes: 1}, with one of torch: {}, jax: {}, xgboost: {} in it or none",
+    ),
+    RuntimeRule(
+        "one-trainer",
+        one_trainer,
+        "Trainer puts command, image and environment into the labelled job.",
+        "put the label on the template of one job, with replicas: 1",
+    ),
+    RuntimeRule(
+        "node-container",
+        node_container,
+        "Trainer's rendezvous addresses assume these names.",
+        "call the job and the container node",
+    ),
+    RuntimeRule(
+        "stable-dns",
+        stable_dns,
+        "The nodes find each other by hostnames that Trainer computes.",
+        "leave network.subdomain, network.enableDNSHostnames and coordinator out",
+    ),
+    RuntimeRule(
+        "no-args",
+        no_args,
+        "Trainer would append them to the job's command.",
+        "remove args, and put them into the request's command",
+    ),
+    RuntimeRule(
+        "no-pod-retry",
+        no_pod_retry,
+        "A retried pod would run twice in one epoch.",
+        "write backoffLimit: 0 and restartPolicy: Never; the JobSet restarts, by failurePolicy.maxRestarts",
+    ),
+    RuntimeRule(
+        "recreate-restarts",
+        recreate_restarts,
+        "Such restarts do not count in the epoch, which has six digits for them.",
+        "state maxRestarts alone, or the strategy Recreate",
+    ),
+    RuntimeRule(
+        "success-means-trainer",
+        success_means_trainer,
+        "The TrainJob's success must be the job's.",
+        "leave successPolicy out",
+    ),
+    RuntimeRule(
+        "no-ttl",
+        no_ttl,
+        "The outcome must stay readable.",
+        "remove ttlSecondsAfterFinished",
+    ),
+    RuntimeRule(
+        "no-deadline",
+        no_deadline,
+        "The time limit is the request's.",
+        "remove activeDeadlineSeconds, and state timeLimit in the request",
+    ),
+    RuntimeRule(
+        "no-gpu-resource",
+        no_gpu_resource,
+        "The number of GPUs is the request's.",
+        "remove it, and state gpusPerNode in the request; keep cpu and memory",
+    ),
+    RuntimeRule(
+        "no-reserved-env",
+        no_reserved_env,
+        "The prologue trusts these variables.",
+        "use other names, and no prefix such as D",
+    ),
+    RuntimeRule(
+        "no-reserved-keys",
+        no_reserved_keys,
+        "These keys identify a submission, and the queue is the backend's.",
+        "remove these labels and annotations",
+    ),
+    RuntimeRule(
+        "not-suspended",
+        not_suspended,
+        "Only the gate may keep a started job from running.",
+        "remove suspend and managedBy",
+    ),
+    RuntimeRule(
+        "podinfo-free",
+        podinfo_free,
+        "Dispatch mounts the pod's labels and annotations there.",
+        "use another name and another path",
+    ),
 )
-"""Every rule that needs no request, in the contract's order; names-fit is in ``checks.fit``."""
+"""Every rule that needs no request, in the contract's order; names-fit is in ``checks.compatibility``."""
 
 
 def runtime_problems(raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Problem]:
@@ -277,17 +361,17 @@ def runtime_problems(raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Prob
     A part of a wrong type breaks each rule that has to look into it.
     """
     runtime = Runtime(Part(("spec",), raw.get("spec")), gpu_resource)
-    for rule, check in RULES:
-        yield from rule_problems(rule, check(runtime))
+    for rule in RULES:
+        yield from rule_problems(rule.id, rule.check(runtime), rule.remedy)
 
 
-def rule_problems(rule: str, texts: Texts) -> Iterator[Problem]:
+def rule_problems(rule: str, texts: Texts, remedy: str) -> Iterator[Problem]:
     """Yield what one rule finds, a wrong type included."""
     try:
         for text in texts:
-            yield Problem(ErrorClass.UNSUPPORTED, rule, text)
+            yield Problem(ErrorClass.UNSUPPORTED, rule, text, remedy)
     except WrongShapeError as error:
-        yield Problem(ErrorClass.UNSUPPORTED, rule, str(error))
+        yield Problem(ErrorClass.UNSUPPORTED, rule, str(error), remedy)
 
 
 def _ancestor(job: Part) -> Part:

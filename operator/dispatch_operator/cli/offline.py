@@ -99,7 +99,8 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
     \b
     Exit code and what is printed:
       0  nothing: the runtime is fit
-      1  every broken rule on standard error, a line each, as ErrUnsupported: <rule>: <path and problem>
+      1  every broken rule on standard error, a line each, as
+         ErrUnsupported: <rule>: <path and problem>; remedy: <what to write>
       2  a file can't be read, has a duplicate key, or holds something else; or the output can't be written
 
     \b
@@ -113,7 +114,7 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
     if backend_file is not None:
         resource = _backend(backend_file, _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)).spec.gpu_resource
     if found := tuple(runtime_problems(runtime, resource)):
-        _refuse(found)
+        _refuse(found, with_remedies=True)
 
 
 @click.command("crds", cls=Command)
@@ -170,9 +171,10 @@ def _is_named(runtime: TrainingRuntime, start: DispatchStart, backend: Backend) 
     return not meta.namespace or not start.metadata.namespace or meta.namespace == start.metadata.namespace
 
 
-def _refuse(found: Iterable[Problem]) -> NoReturn:
+def _refuse(found: Iterable[Problem], *, with_remedies: bool = False) -> NoReturn:
     """Print problems and exit, with the verdict's code even where the problems can't be written."""
     with suppress(OSError):
         for problem in found:
-            click.echo(escaped(f"{problem.error_class}: {problem}"), err=True)
+            remedy = f"; remedy: {problem.remedy}" if with_remedies else ""
+            click.echo(escaped(f"{problem.error_class}: {problem}{remedy}"), err=True)
     raise SystemExit(REFUSED)
