@@ -227,6 +227,22 @@ def test_check_runtime_names_every_broken_rule(files: Files) -> None:
     )
 
 
+def test_check_runtime_notes_which_requests_a_fit_runtime_refuses(files: Files) -> None:
+    jobs = files.runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    jobs.append({"name": "dataset-initializer", "template": {"spec": {"template": {"spec": {"containers": []}}}}})
+    result = command("check-runtime", "-f", files.path("runtime"))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == (
+        "note: names-fit: every request is refused from submission 100 on: "
+        'spec.template.spec.replicatedJobs[1].name is "dataset-initializer", which is long\n'
+    )
+    jobs[1]["name"] = "x" * 30
+    result = command("check-runtime", "-f", files.path("runtime"))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("ErrUnsupported: names-fit: spec.template.spec.replicatedJobs[1].name is ")
+    assert result.stderr.endswith("; remedy: shorten the names of the replicated jobs\n")
+
+
 def test_check_runtime_uses_the_backends_gpu_resource(files: Files) -> None:
     files.backend["spec"]["gpuResource"] = "amd.com/gpu"
     node = files.runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"][
@@ -234,7 +250,8 @@ def test_check_runtime_uses_the_backends_gpu_resource(files: Files) -> None:
     ][0]
     node["resources"] = {"limits": {"nvidia.com/gpu": 1}}
     result = command("check-runtime", "-f", files.path("runtime"), "--backend", files.path("backend"))
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith("note: gpusPerNode: a request with it is refused: spec.")
 
 
 def test_crds_prints_the_crds() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dispatch_operator.api.enums import ErrorClass
-from dispatch_operator.checks.compatibility import SHORTER_NAMES
+from dispatch_operator.checks.compatibility import SHORTER_NAMES, runtime_limits
 from dispatch_operator.checks.problems import class_of
 from dispatch_operator.checks.runtime import RULES, runtime_problems
 from support.builders import make_backend, make_runtime, make_start
@@ -53,6 +53,13 @@ def node(runtime: Object) -> Any:
 def another_job(runtime: Object, name: str = "prep", **template: Any) -> None:
     made = {"name": name, "template": {"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}, **template}}
     job_set(runtime)["replicatedJobs"].append(made)
+
+
+def initializer(runtime: Object, step: str, container: str, **job: Any) -> None:
+    another_job(runtime, "prep", metadata={"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": step}})
+    made = job_set(runtime)["replicatedJobs"][-1]
+    made["template"]["spec"]["template"]["spec"]["containers"] = [{"name": "side"}, {"name": container}]
+    made.update(job)
 
 
 BREAKS: list[tuple[str, Change, str]] = [
@@ -169,6 +176,16 @@ BREAKS: list[tuple[str, Change, str]] = [
         )
     ),
     ("podinfo-free", lambda r: node(r).update(volumeMounts=[{}]), "mountPath must be a string"),
+    ("no-pod-group", lambda r: r["spec"].update(podGroupPolicy={"volcano": {}}), "spec.podGroupPolicy is stated"),
+    ("no-pod-group", lambda r: r["spec"].update(podGroupPolicy={}), "spec.podGroupPolicy is stated"),
+    *(
+        row
+        for step in ("dataset-initializer", "model-initializer")
+        for row in (
+            ("initializer-container", lambda r, step=step: initializer(r, step, "c"), f"must have a container named {step}"),
+            ("initializer-container", lambda r, step=step: initializer(r, step, step, replicas=2), "replicas must be 1, not 2"),
+        )
+    ),
 ]  # fmt: skip
 
 
@@ -211,6 +228,10 @@ def test_names_the_rule_and_the_path_that_breaks_it(rule: str, change: Change, s
         lambda r: node(r).update(
             volumeMounts=[{"mountPath": path} for path in ("/var/run", "/var/run/dispatcher", "/x/var/run/dispatch", "/")],
         ),
+        lambda r: r["spec"].update(podGroupPolicy=None),
+        lambda r: initializer(r, "dataset-initializer", "dataset-initializer"),
+        lambda r: initializer(r, "model-initializer", "model-initializer", replicas=1),
+        lambda r: initializer(r, "another-step", "c", replicas=2),
         lambda r: pod(r).update(volumes=[{"name": "dispatch"}], initContainers=[{"volumeMounts": [{"mountPath": "/var/run/dispatch"}]}]),
     ],
 )  # fmt: skip
@@ -277,17 +298,20 @@ for _change in (
     lambda r: another_job(r, metadata={"labels": {}, "annotations": {}}),
 ):
     _change(EVERYTHING)
-IDS = {rule.id for rule in RULES} | {"names-fit", "procsPerNode", "env"}
+IDS = {rule.id for rule in RULES} | {"names-fit", "procsPerNode", "gpusPerNode", "env"}
 
 
-@given(st.sampled_from(places(EVERYTHING["spec"])), json_values)
+# A spec that is no object is refused before any check, when the runtime is read.
+@given(st.sampled_from(places(EVERYTHING["spec"])[1:]), json_values)
 def test_no_shape_of_a_runtime_can_break_a_check(place: tuple[Any, ...], value: Any) -> None:
     holder = {"spec": copy.deepcopy(EVERYTHING["spec"])}
     at: Any = holder
     for step in ("spec", *place)[:-1]:
         at = at[step]
     at[("spec", *place)[-1]] = value
-    found = problems(make_start(procsPerNode=1, env={"PET_NNODES": ""}), read_backend(make_backend()), holder)
+    start = make_start(procsPerNode=1, gpusPerNode=1, env={"PET_NNODES": ""})
+    found = problems(start, read_backend(make_backend()), holder)
+    assert all(limit.text.isprintable() for limit in runtime_limits(holder, GPU))
     assert {problem.name for problem in found} <= IDS
     assert all(str(problem).isprintable() for problem in found)
     backend = read_backend(make_backend())
@@ -384,6 +408,111 @@ def test_the_trainers_hostnames_are_counted_with_the_requests_nodes() -> None:
         assert ("names-fit" not in found) == fits
 
 
+@pytest.mark.parametrize(
+    ("resources", "gpus", "says"),
+    [
+        ({"claims": [{"name": "gpu"}]}, 4, "resources.claims is stated, and Trainer drops the claims of a job that asks for"),
+        ({"claims": [{"name": "gpu"}]}, 0, ""),
+        ({"claims": []}, 4, ""),
+        ({"limits": {"amd.com/gpu": 8}}, 4, "limits[amd.com/gpu] is stated, and a pod would ask for it and for nvidia.com/gpu"),
+        ({"requests": {"amd.com/gpu": "8"}}, 4, "requests[amd.com/gpu] is stated"),
+        ({"limits": {"amd.com/gpu": 8}}, 0, ""),
+        *(
+            ({"limits": {name: 1}}, 1, f"limits[{name}] is stated")
+            for name in (
+                "nvidia.com/mig-1g.5gb", "nvidia.com/gpu.shared", "google.com/tpu", "cloud-tpus.google.com/v3",
+                "huawei.com/Ascend910", "huawei.com/npu-core", "habana.ai/gaudi", "aws.amazon.com/neuroncore",
+                "gpu.intel.com/xe", "cambricon.com/mlu", "tencent.com/vgpu", "NVIDIA.com/GPU",
+            )
+        ),
+        *(
+            ({"limits": {name: 1}}, 1, "")
+            for name in (
+                "cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "vpc.amazonaws.com/efa", "rdma/hca_shared_devices_a",
+                "nvidia.com/hostdev", "smarter-devices/input", "nvidia.com/gpumem", "migrate.example/x",
+            )
+        ),
+        ({"limits": {"amd.com/gpu": None}}, 1, ""),
+    ],
+)  # fmt: skip
+def test_devices_of_a_runtime_beside_the_requests_are_refused(resources: Object, gpus: int, says: str) -> None:
+    runtime = make_runtime()
+    node(runtime)["resources"] = resources
+    pod(runtime)["containers"].append({"name": "side", "resources": {"limits": {"amd.com/gpu": 1}, "claims": [{}]}})
+    found = problems(make_start(gpusPerNode=gpus), read_backend(make_backend()), runtime)
+    assert [(problem.error_class, problem.name) for problem in found] == (
+        [(ErrorClass.UNSUPPORTED, "gpusPerNode")] if says else []
+    )
+    assert all(problem.text.startswith(f"{gpus} is not possible: spec.") and says in problem.text for problem in found)
+    assert list(runtime_problems(runtime, GPU)) == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "request_", "policy", "refused"),
+    [
+        ("google.com/tpu", {"gpusPerNode": 4}, {"torch": {}}, True),
+        ("google.com/tpu", {"gpusPerNode": 1}, {"torch": {}}, True),
+        ("google.com/tpu", {"gpusPerNode": 4, "procsPerNode": 4}, {"torch": {}}, False),
+        ("google.com/tpu", {}, {"torch": {}}, False),
+        ("google.com/tpu", {"gpusPerNode": 4}, {"jax": {}}, False),
+        ("huawei.com/Ascend910", {"gpusPerNode": 8}, {"torch": {}}, True),
+        ("nvidia.com/mig-1g.5gb", {"gpusPerNode": 2}, {"torch": {}}, True),
+        ("amd.com/gpu", {"gpusPerNode": 4}, {"torch": {}}, False),
+        ("example.com/vGPU", {"gpusPerNode": 4}, {"torch": {}}, False),
+        ("gpu.intel.com/i915", {"gpusPerNode": 4}, {"torch": {}}, False),
+    ],
+)
+def test_processes_that_trainer_would_not_count_must_be_stated(
+    resource: str, request_: Object, policy: Object, refused: bool
+) -> None:
+    runtime = make_runtime()
+    runtime["spec"]["mlPolicy"] = policy
+    found = problems(make_start(**request_), read_backend(make_backend(gpuResource=resource)), runtime)
+    assert [(problem.error_class, problem.name) for problem in found] == (
+        [(ErrorClass.UNSUPPORTED, "procsPerNode")] if refused else []
+    )
+    assert all(f"starts 1 process for any number of {resource}" in problem.text for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("prep", []),
+        # "dj-" + 26 + "-s" is 31 characters; with 6 digits 20 are left for "-<job>-0-0".
+        ("x" * 15, []),
+        (
+            "x" * 16,
+            ["every request is refused from submission 100,000 on: spec.template.spec.replicatedJobs[1].name is"],
+        ),
+        ("model-initializer", ["from submission 10,000 on"]),
+        ("dataset-initializer", ["from submission 100 on"]),
+        ("x" * 21, ["which is too long: no hostname fits 57 characters"]),
+    ],
+)
+def test_says_from_which_submission_on_hostnames_do_not_fit(name: str, says: list[str]) -> None:
+    runtime = make_runtime()
+    another_job(runtime, name)
+    limits = runtime_limits(runtime, GPU)
+    assert [limit.name for limit in limits] == ["names-fit"] * len(says)
+    assert all(text in limit.text for text, limit in zip(says, limits, strict=True))
+    assert [limit.refuses_all for limit in limits] == [len(name) > 20] * len(says)
+    for submission in (1, 10, 99, 100, 9_999, 10_000, 99_999, 100_000, 999_999):
+        fits = not problems(make_start(submission=submission), read_backend(make_backend()), runtime)
+        assert fits == (len("dj--s-0-0-") + 26 + len(str(submission)) + len(name) <= 57)
+
+
+def test_the_limits_of_a_runtime_name_its_devices_and_processes() -> None:
+    runtime = make_runtime()
+    node(runtime)["resources"] = {"claims": [{"name": "g"}]}
+    found = [(limit.name, limit.text.split(": ")[0]) for limit in runtime_limits(runtime, "google.com/tpu")]
+    assert found == [
+        ("gpusPerNode", "a request with it is refused"),
+        ("procsPerNode", "a request with gpusPerNode must state it"),
+    ]
+    assert runtime_limits({}, GPU) == ()
+    assert runtime_limits({"spec": {"template": {"spec": {"replicatedJobs": [{}]}}}}, GPU) == ()
+
+
 REFERENCE = {"dispatch/Image": {"ref": "i"}}
 
 
@@ -437,7 +566,7 @@ def test_the_order_of_the_rules_is_the_contracts() -> None:
     assert [rule.id for rule in RULES] == [
         "known-policy", "one-trainer", "node-container", "stable-dns", "no-args", "no-pod-retry", "recreate-restarts",
         "success-means-trainer", "no-ttl", "no-deadline", "no-gpu-resource", "no-reserved-env", "no-reserved-keys",
-        "not-suspended", "podinfo-free",
+        "not-suspended", "podinfo-free", "no-pod-group", "initializer-container",
     ]  # fmt: skip
 
 
@@ -463,14 +592,14 @@ def test_a_problem_of_a_rule_bears_its_remedy() -> None:
     [
         (
             lambda r: job_set(r).update(replicatedJobs=5),
-            {"one-trainer", "no-ttl", "no-reserved-keys", "not-suspended"},
+            {"one-trainer", "no-ttl", "no-reserved-keys", "not-suspended", "initializer-container"},
         ),
-        (lambda r: trainer(r)["template"].update(metadata=5), {"one-trainer", "no-reserved-keys"}),
+        (lambda r: trainer(r)["template"].update(metadata=5), {"one-trainer", "no-reserved-keys", "initializer-container"}),
         (
             lambda r: r["spec"].update(template=[5]),
             {
                 "one-trainer", "stable-dns", "recreate-restarts", "success-means-trainer", "no-ttl",
-                "no-reserved-keys", "not-suspended",
+                "no-reserved-keys", "not-suspended", "initializer-container",
             },
         ),
     ],

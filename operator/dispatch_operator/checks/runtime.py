@@ -21,6 +21,10 @@ from dispatch_operator.api.quoting import escaped, quote
 from dispatch_operator.checks.json_node import Part, WrongShapeError
 from dispatch_operator.checks.problems import Problem
 
+INITIALIZER_STEPS = ("dataset-initializer", "model-initializer")
+"""Values of Trainer's ancestor label, each also the name of a container that Trainer's webhook asks for."""
+INITIALIZER_STEPS = ("dataset-initializer", "model-initializer")
+"""Values of Trainer's ancestor label, each also the name of a container that Trainer's webhook asks for."""
 POLICIES = ("torch", "jax", "xgboost")
 MOST_RESTARTS = 999_999
 _POD = ("template", "spec", "template")
@@ -110,7 +114,7 @@ def node_container(trainer: Part, _: Runtime) -> Texts:
     if name.value != NODE:
         yield f"{name} must be {NODE}, not {quote(name.value)}"
     containers = trainer.at(*_POD, "spec", "containers")
-    if not _nodes(trainer):
+    if not nodes(trainer):
         yield f"{containers} must have a container named {NODE}"
 
 
@@ -128,7 +132,7 @@ def stable_dns(runtime: Runtime) -> Texts:
 @of_trainer
 def no_args(trainer: Part, _: Runtime) -> Texts:
     """Trainer would append them to the job's command."""
-    for node in _nodes(trainer):
+    for node in nodes(trainer):
         if node.at("args").is_stated:
             yield f"{node.at('args')} is stated, and Trainer would append it to the job's command"
 
@@ -197,7 +201,7 @@ def no_deadline(trainer: Part, _: Runtime) -> Texts:
 @of_trainer
 def no_gpu_resource(trainer: Part, runtime: Runtime) -> Texts:
     """The number is the request's."""
-    for node in _nodes(trainer):
+    for node in nodes(trainer):
         for kind in ("requests", "limits"):
             amount = node.at("resources", kind, runtime.gpu_resource)
             if amount.is_stated:
@@ -207,7 +211,7 @@ def no_gpu_resource(trainer: Part, runtime: Runtime) -> Texts:
 @of_trainer
 def no_reserved_env(trainer: Part, _: Runtime) -> Texts:
     """The prologue trusts DISPATCH_ variables."""
-    for node in _nodes(trainer):
+    for node in nodes(trainer):
         for entry in node.at("env").items():
             if entry.at("name").text().startswith(DISPATCH_ENV):
                 yield f"{entry.at('name')} is {quote(entry.at('name').value)}, and {DISPATCH_ENV} is dispatch's own"
@@ -244,11 +248,31 @@ def podinfo_free(trainer: Part, _: Runtime) -> Texts:
     for volume in trainer.at(*_POD, "spec", "volumes").items():
         if volume.at("name").value == PODINFO_VOLUME:
             yield f"{volume.at('name')} is {PODINFO_VOLUME}, which is dispatch's own"
-    for node in _nodes(trainer):
+    for node in nodes(trainer):
         for mount in node.at("volumeMounts").items():
             path = mount.at("mountPath")
             if f"{_cleaned(path.text())}/".startswith(f"{PODINFO_PATH}/"):
                 yield f"{path} is {quote(path.value)}, and {PODINFO_PATH} is dispatch's own"
+
+
+def no_pod_group(runtime: Runtime) -> Texts:
+    """Where the PodGroup CRDs are missing, Trainer fails to make the JobSet for ever, and tells it in its log alone."""
+    policy = runtime.spec.at("podGroupPolicy")
+    if policy.is_stated:
+        yield f"{policy} is stated, and where its PodGroup CRDs are missing the job would wait without a word"
+
+
+def initializer_container(runtime: Runtime) -> Texts:
+    """Trainer's webhook judges the copy, also where a label of the source keeps it away from the source."""
+    for job in runtime.jobs():
+        step = _ancestor(job).value
+        if step not in INITIALIZER_STEPS:
+            continue
+        replicas, containers = job.at("replicas"), job.at(*_POD, "spec", "containers")
+        if replicas.integer(default=1) != 1:
+            yield f"{replicas} must be 1, not {quote(replicas.value)}"
+        if not any(container.at("name").value == step for container in containers.items()):
+            yield f"{containers} must have a container named {step}, as the job's label says"
 
 
 class RuntimeRule(NamedTuple):
@@ -351,6 +375,18 @@ RULES: tuple[RuntimeRule, ...] = (
         "Dispatch mounts the pod's labels and annotations there.",
         "use another name and another path",
     ),
+    RuntimeRule(
+        "no-pod-group",
+        no_pod_group,
+        "Without the PodGroup CRDs Trainer makes no JobSet, and the job waits without a word.",
+        "remove podGroupPolicy; in Kueue mode all pods of a job are admitted together",
+    ),
+    RuntimeRule(
+        "initializer-container",
+        initializer_container,
+        "Trainer's webhook denies the copy, also where a label of the source keeps the webhook from the source.",
+        "call the container as the label says, with replicas: 1",
+    ),
 )
 """Every rule that needs no request, in the contract's order; names-fit is in ``checks.compatibility``."""
 
@@ -385,7 +421,7 @@ def _is_labelled(job: Part) -> bool:
         return False
 
 
-def _nodes(trainer: Part) -> list[Part]:
+def nodes(trainer: Part) -> list[Part]:
     """Return the trainer's container; a list, because it may be missing."""
     containers = trainer.at(*_POD, "spec", "containers").items()
     return [container for container in containers if container.at("name").value == NODE]

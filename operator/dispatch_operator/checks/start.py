@@ -54,7 +54,7 @@ def start_problems(reading: StartReading, backend: Backend, runtime: Mapping[str
         yield Problem(ErrorClass.UNSUPPORTED, RUNTIME_REF, f"{wanted} does not exist")
     else:
         yield from runtime_problems(runtime, backend.spec.gpu_resource)
-        yield from fit_problems(reading, runtime)
+        yield from fit_problems(reading, runtime, backend.spec.gpu_resource)
 
 
 def _kind_problem(reading: StartReading) -> Iterator[Problem]:

@@ -1,17 +1,19 @@
 """The commands that need no cluster: ``render``, ``check-runtime`` and ``crds`` (docs/contract.md, Command line)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn, cast
 
 import click
 
 from dispatch_operator.api.crds import crds
+from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.api.group import API_VERSION, TRAINER_API_VERSION
 from dispatch_operator.api.kinds import Kind, RuntimeKind
 from dispatch_operator.api.models import Backend, InvalidObject, read_backend
 from dispatch_operator.api.quoting import escaped
 from dispatch_operator.checks.backend import backend_problem
+from dispatch_operator.checks.compatibility import SHORTER_NAMES, Limit, runtime_limits
 from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.request import request_problems
 from dispatch_operator.checks.runtime import runtime_problems
@@ -91,14 +93,14 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
     """Say whether a TrainingRuntime or ClusterTrainingRuntime is fit for Starts, and if not why.
 
     The rules make sure that a submission is one run with one outcome: no pod is retried behind the supervisor's back,
-    no outcome is cleaned up before it is read, and nothing of the runtime gets in the request's way. names-fit, which
-    depends on the request, is left to "dispatch-operator render".
+    no outcome is cleaned up before it is read, and nothing of the runtime gets in the request's way. What depends on
+    the request, such as names-fit, is checked by "dispatch-operator render"; here notes say which requests are refused.
 
     Without --backend the GPU resource is nvidia.com/gpu.
 
     \b
     Exit code and what is printed:
-      0  nothing: the runtime is fit
+      0  the runtime is fit; perhaps notes on standard error, as note: <rule or field>: <which requests are refused>
       1  every broken rule on standard error, a line each, as
          ErrUnsupported: <rule>: <path and problem>; remedy: <what to write>
       2  a file can't be read, has a duplicate key, or holds something else; or the output can't be written
@@ -113,8 +115,10 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
     resource = DEFAULT_GPU_RESOURCE
     if backend_file is not None:
         resource = _backend(backend_file, _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)).spec.gpu_resource
-    if found := tuple(runtime_problems(runtime, resource)):
+    limits = runtime_limits(runtime, resource)
+    if found := (*runtime_problems(runtime, resource), *_refusing_all(limits)):
         _refuse(found, with_remedies=True)
+    _note(limits)
 
 
 @click.command("crds", cls=Command)
@@ -169,6 +173,18 @@ def _is_named(runtime: TrainingRuntime, start: DispatchStart, backend: Backend) 
     if runtime.KIND is Kind.CLUSTER_TRAINING_RUNTIME:
         return True
     return not meta.namespace or not start.metadata.namespace or meta.namespace == start.metadata.namespace
+
+
+def _note(limits: Iterable[Limit]) -> None:
+    """Say what a runtime can't be used for, though it keeps the rules."""
+    for limit in limits:
+        click.echo(escaped(f"note: {limit.name}: {limit.text}"), err=True)
+
+
+def _refusing_all(limits: Iterable[Limit]) -> Iterator[Problem]:
+    for limit in limits:
+        if limit.refuses_all:
+            yield Problem(ErrorClass.UNSUPPORTED, limit.name, limit.text, SHORTER_NAMES)
 
 
 def _refuse(found: Iterable[Problem], *, with_remedies: bool = False) -> NoReturn:
