@@ -15,7 +15,7 @@ STATE = "state"
 def backend_problem(name: str, backend: Backend | None) -> Problem | None:
     """Return why nothing else of the request is looked at, or None when the backend is open.
 
-    An empty name, which the frame has of one that is wrong, is told as that; there is no backend to look for.
+    An empty name, which start options have for one that is wrong, is told as that: there is no backend to look for.
     """
     if not name:
         return Problem(ErrorClass.INVALID, "backend", BACKEND)

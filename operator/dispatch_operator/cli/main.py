@@ -3,9 +3,10 @@
 import click
 
 from dispatch_operator import __version__
-from dispatch_operator.cli.offline import check_runtime_command, crds_command, render_command
+from dispatch_operator.cli.offline import crds_command, render_command
 from dispatch_operator.cli.output import Commands
 from dispatch_operator.cli.run import run_command
+from dispatch_operator.cli.runtimes import check_runtime_command
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -2,12 +2,16 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
 
 import click
 
+from dispatch_operator.api.quoting import escaped
+from dispatch_operator.checks.problems import Problem
+
+REFUSED = 1
 UNWRITABLE = 2
 """Exit code: 1 would say that something was refused."""
 
@@ -39,6 +43,19 @@ def print_out(text: str) -> None:
     """
     with _written():
         click.echo(text, nl=False)
+
+
+def tell(line: str) -> None:
+    """Write a line for people to standard error, escaped; where that can't be written, the exit code still tells."""
+    with suppress(OSError):
+        click.echo(escaped(line), err=True)
+
+
+def refuse(found: Iterable[Problem], *, with_remedies: bool = False) -> NoReturn:
+    """Print problems and exit."""
+    for problem in found:
+        tell(f"{problem.error_class}: {problem}" + (f"; remedy: {problem.remedy}" if with_remedies else ""))
+    raise SystemExit(REFUSED)
 
 
 @contextmanager

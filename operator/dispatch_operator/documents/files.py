@@ -23,7 +23,16 @@ def read_object(source: str, api_version: str, kinds: Sequence[str]) -> dict[str
     Raises:
         DocumentError: it can't be read, is not exactly one object of these kinds, or its identity has a wrong type.
     """
-    document = _only_document(source, _text(source))
+    return parse_object(source, read_text(source), api_version, kinds)
+
+
+def parse_object(source: str, text: str, api_version: str, kinds: Sequence[str]) -> dict[str, Any]:
+    """Return the one object that the text of a file holds, as `read_object` does.
+
+    Raises:
+        DocumentError: it is not exactly one object of these kinds, or its identity has a wrong type.
+    """
+    document = _only_document(source, text)
     if document.get("apiVersion") != api_version or document.get("kind") not in kinds:
         found = f"{quote(document.get('kind'))} of {quote(document.get('apiVersion'))}"
         raise DocumentError(f"{source}: must be a {' or '.join(kinds)} of {api_version}, not {found}")
@@ -40,7 +49,12 @@ def read_object(source: str, api_version: str, kinds: Sequence[str]) -> dict[str
     return {**document, "metadata": stated}
 
 
-def _text(source: str) -> str:
+def read_text(source: str) -> str:
+    """Return the text of a file or of standard input.
+
+    Raises:
+        DocumentError: it can't be read, or is not UTF-8.
+    """
     try:
         data = sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
         return data.decode("utf-8-sig")
