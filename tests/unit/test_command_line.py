@@ -254,13 +254,119 @@ def test_check_runtime_uses_the_backends_gpu_resource(files: Files) -> None:
     assert result.stderr.startswith("note: gpusPerNode: a request with it is refused: spec.")
 
 
+RUNTIME = """\
+# Ours since 2024.
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata: {name: torch, namespace: ""}
+spec:
+  mlPolicy:
+    torch: {}
+  template:
+    spec:
+      replicatedJobs:
+        - name: node
+          template:
+            metadata:
+              labels:
+                trainer.kubeflow.org/trainjob-ancestor-step: trainer
+            spec:
+              ttlSecondsAfterFinished: 60   # A minute.
+              # The pods.
+              template:
+                spec:
+                  containers:
+                    - name: node
+                      image: "i"   # Replaced.
+"""
+
+
+def test_adapt_runtime_writes_a_fit_runtime_with_its_comments_and_says_what_it_changed(tmp_path: Path) -> None:
+    (tmp_path / "old.yaml").write_text(RUNTIME)
+    result = command("adapt-runtime", "-f", str(tmp_path / "old.yaml"))
+    assert result.exit_code == 0
+    (tmp_path / "new.yaml").write_text(result.stdout)
+    assert command("check-runtime", "-f", str(tmp_path / "new.yaml")).exit_code == 0
+    removed = RUNTIME.replace("              ttlSecondsAfterFinished: 60   # A minute.\n", "")
+    added = removed.replace("              # The pods.\n", "              backoffLimit: 0\n              # The pods.\n")
+    want = added.replace(
+        "                  containers:", "                  restartPolicy: Never\n                  containers:"
+    )
+    assert result.stdout == want
+    assert [line.split(": ")[:2] for line in result.stderr.splitlines()] == [
+        ["changed", "no-pod-retry"],
+        ["changed", "no-pod-retry"],
+        ["changed", "no-ttl"],
+    ]
+
+
+def test_adapt_runtime_writes_a_fit_runtime_as_it_is() -> None:
+    first = command("adapt-runtime", "-f", "-", stdin=RUNTIME).stdout
+    result = command("adapt-runtime", "-f", "-", stdin=first)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, first, "")
+
+
+def test_adapt_runtime_names_what_it_can_not_mend_and_mends_the_rest(files: Files) -> None:
+    files.runtime["spec"]["mlPolicy"] = {"mpi": {}}
+    files.runtime["spec"]["podGroupPolicy"] = {"volcano": {}}
+    result = command("adapt-runtime", "-f", files.path("runtime"))
+    assert result.exit_code == 1
+    assert "podGroupPolicy" not in yaml.safe_load(result.stdout)["spec"]
+    changed, note, refused = result.stderr.splitlines()
+    assert changed.startswith("changed: no-pod-group: spec.podGroupPolicy removed, was an object; reason: ")
+    assert note == "note: comments and layout of the file are not kept"
+    assert refused.startswith("ErrUnsupported: known-policy: spec.mlPolicy.mpi is not supported")
+
+
+def test_adapt_runtime_keeps_the_meaning_where_it_can_not_keep_the_text() -> None:
+    """What an alias stands for can't be changed in one place alone."""
+    side = "- name: side\n                      resources: &all {limits: {nvidia.com/gpu: 1, cpu: 2}}\n                    - name: node"
+    text = RUNTIME.replace(
+        "- name: node\n                      image",
+        f"{side}\n                      resources: *all\n                      image",
+    )
+    result = command("adapt-runtime", "-f", "-", stdin=text)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[-1] == "note: comments and layout of the file are not kept"
+    pod = yaml.safe_load(result.stdout)["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    limits = [container["resources"]["limits"] for container in pod["spec"]["containers"]]
+    assert limits == [{"nvidia.com/gpu": 1, "cpu": 2}, {"cpu": 2}]
+
+
+def test_adapt_runtime_reads_as_kubectl_what_its_writer_can_not_read() -> None:
+    """A date of no calendar is text."""
+    text = RUNTIME.replace('namespace: ""', "annotations: {since: 2024-99-99}")
+    result = command("adapt-runtime", "-f", "-", stdin=text)
+    assert result.exit_code == 0
+    assert 'since: "2024-99-99"' in result.stdout
+    assert result.stderr.splitlines()[-1] == "note: comments and layout of the file are not kept"
+
+
+def test_adapt_runtime_uses_the_backends_gpu_resource(files: Files) -> None:
+    files.backend["spec"]["gpuResource"] = "amd.com/gpu"
+    node = files.runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"][
+        "containers"
+    ][0]
+    node["resources"] = {"limits": {"amd.com/gpu": 1, "vpc.amazonaws.com/efa": 1}}
+    result = command("adapt-runtime", "-f", files.path("runtime"), "--backend", files.path("backend"))
+    assert result.exit_code == 0
+    assert "vpc.amazonaws.com/efa" in result.stdout
+    assert "amd.com/gpu" not in result.stdout
+
+
+def test_adapt_runtime_exits_with_2_about_what_is_no_runtime() -> None:
+    result = command("adapt-runtime", "-f", "-", stdin="a: 1\na: 2\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "duplicate key" in result.stderr
+
+
 def test_crds_prints_the_crds() -> None:
     result = command("crds")
     assert result.exit_code == 0
     assert tuple(yaml.safe_load_all(result.stdout)) == crds()
 
 
-@pytest.mark.parametrize("name", ["run", "render", "check-runtime", "crds"])
+@pytest.mark.parametrize("name", ["run", "render", "check-runtime", "adapt-runtime", "crds"])
 def test_help_teaches_with_an_example(name: str) -> None:
     result = command(name, "--help")
     assert result.exit_code == 0

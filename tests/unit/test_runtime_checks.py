@@ -15,8 +15,19 @@ from dispatch_operator.checks.problems import class_of
 from dispatch_operator.checks.runtime import RULES, runtime_problems
 from support.builders import make_backend, make_runtime, make_start
 from support.rendering import problems, read_backend, render_train_job, terms_of
+from support.runtime_parts import (
+    Object,
+    another_job,
+    initializer,
+    job,
+    job_set,
+    json_values,
+    node,
+    places,
+    pod,
+    trainer,
+)
 
-Object = dict[str, Any]
 Change = Callable[[Object], object]
 GPU = "nvidia.com/gpu"
 LABELS = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
@@ -28,38 +39,6 @@ def broken(change: Change) -> list[tuple[str, str]]:
     found = list(runtime_problems(runtime, GPU))
     assert all(problem.error_class is ErrorClass.UNSUPPORTED and str(problem).isprintable() for problem in found)
     return [(problem.name, problem.text) for problem in found]
-
-
-def job_set(runtime: Object) -> Any:
-    return runtime["spec"]["template"]["spec"]
-
-
-def trainer(runtime: Object) -> Any:
-    return job_set(runtime)["replicatedJobs"][0]
-
-
-def job(runtime: Object) -> Any:
-    return trainer(runtime)["template"]["spec"]
-
-
-def pod(runtime: Object) -> Any:
-    return job(runtime)["template"]["spec"]
-
-
-def node(runtime: Object) -> Any:
-    return pod(runtime)["containers"][0]
-
-
-def another_job(runtime: Object, name: str = "prep", **template: Any) -> None:
-    made = {"name": name, "template": {"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}, **template}}
-    job_set(runtime)["replicatedJobs"].append(made)
-
-
-def initializer(runtime: Object, step: str, container: str, **job: Any) -> None:
-    another_job(runtime, "prep", metadata={"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": step}})
-    made = job_set(runtime)["replicatedJobs"][-1]
-    made["template"]["spec"]["template"]["spec"]["containers"] = [{"name": "side"}, {"name": container}]
-    made.update(job)
 
 
 BREAKS: list[tuple[str, Change, str]] = [
@@ -270,21 +249,6 @@ def test_the_first_labelled_job_is_the_trainers() -> None:
     assert {name for name, _ in broken(change)} == {"one-trainer", "node-container", "no-pod-retry"}
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from(["", "x", "node", "\ud800\n", 1.5]),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(["name", "spec", "\ud800", "labels"]), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
-
-
 EVERYTHING = make_runtime()
 for _change in (
     lambda r: job_set(r).update(
@@ -445,6 +409,13 @@ def test_devices_of_a_runtime_beside_the_requests_are_refused(resources: Object,
     )
     assert all(problem.text.startswith(f"{gpus} is not possible: spec.") and says in problem.text for problem in found)
     assert list(runtime_problems(runtime, GPU)) == []
+
+
+def test_devices_of_a_wrong_type_are_told_by_the_rule_that_looks_for_them() -> None:
+    runtime = make_runtime()
+    node(runtime)["resources"] = {"limits": 5}
+    found = problems(make_start(gpusPerNode=1), read_backend(make_backend()), runtime)
+    assert {problem.name for problem in found} == {"no-gpu-resource"}
 
 
 @pytest.mark.parametrize(

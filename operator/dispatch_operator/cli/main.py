@@ -6,7 +6,7 @@ from dispatch_operator import __version__
 from dispatch_operator.cli.offline import crds_command, render_command
 from dispatch_operator.cli.output import Commands
 from dispatch_operator.cli.run import run_command
-from dispatch_operator.cli.runtimes import check_runtime_command
+from dispatch_operator.cli.runtimes import adapt_runtime_command, check_runtime_command
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -18,6 +18,7 @@ def main() -> None:
 main.add_command(run_command)
 main.add_command(render_command)
 main.add_command(check_runtime_command)
+main.add_command(adapt_runtime_command)
 main.add_command(crds_command)
 
 if __name__ == "__main__":

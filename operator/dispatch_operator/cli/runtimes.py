@@ -1,17 +1,20 @@
 """The commands about runtimes: `check-runtime` and `adapt-runtime` (docs/contract.md, Command line)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import click
 
 from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.api.group import API_VERSION, TRAINER_API_VERSION
 from dispatch_operator.api.kinds import Kind, RuntimeKind
+from dispatch_operator.checks.adaptation import Change, adapted
 from dispatch_operator.checks.compatibility import SHORTER_NAMES, Limit, runtime_limits
 from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.runtime import runtime_problems
-from dispatch_operator.cli.files import backend_of, must_share_no_stdin, read
-from dispatch_operator.cli.output import Command, refuse, tell
+from dispatch_operator.cli.files import backend_of, must_share_no_stdin, parsed, read, text_of
+from dispatch_operator.cli.output import Command, print_out, refuse, tell
+from dispatch_operator.documents import parse_object, to_yaml
 
 DEFAULT_GPU_RESOURCE = "nvidia.com/gpu"
 
@@ -42,9 +45,67 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
     must_share_no_stdin(("--filename", runtime_file), ("--backend", backend_file))
     runtime = read(runtime_file, TRAINER_API_VERSION, *RuntimeKind)
-    resource = DEFAULT_GPU_RESOURCE
-    if backend_file is not None:
-        resource = backend_of(backend_file, read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)).spec.gpu_resource
+    _verdict(runtime, _gpu_resource(backend_file))
+
+
+@click.command("adapt-runtime", cls=Command)
+@click.option("-f", "--filename", "runtime_file", required=True, metavar="RUNTIME.yaml", help="The runtime.")
+@click.option("--backend", "backend_file", metavar="BACKEND.yaml", help="The DispatchBackend, for its gpuResource.")
+def adapt_runtime_command(runtime_file: str, backend_file: str | None) -> None:
+    """Write a runtime that is fit for Starts, made of one that is not.
+
+    Comments and layout are kept as far as YAML's tools can keep them. Every change is listed with its rule and reason,
+    and with what to choose where that can't be known. The name is kept too: applied as it is, the result replaces
+    the runtime for everybody who uses it; give it another name otherwise.
+
+    \b
+    Exit code and what is printed:
+      0  the runtime, on standard output; every change on standard error, a line each, as
+         changed: <rule>: <path> <change>; reason: <reason>; choose: <what to choose>
+      1  the same, and every rule that is still broken, as check-runtime prints it: mend these by hand
+      2  a file can't be read, has a duplicate key, or holds something else; or the output can't be written
+
+    \b
+    Examples:
+      dispatch-operator adapt-runtime -f runtime.yaml > runtime-dispatch.yaml
+      kubectl get clustertrainingruntime torch-distributed -o yaml | dispatch-operator adapt-runtime -f -
+    """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
+    must_share_no_stdin(("--filename", runtime_file), ("--backend", backend_file))
+    text = text_of(runtime_file)
+    runtime = parsed(runtime_file, text, TRAINER_API_VERSION, *RuntimeKind)
+    resource = _gpu_resource(backend_file)
+    mended, changes = adapted(runtime, resource)
+    written = _with_comments(runtime_file, text, mended, changes) if changes else text
+    print_out(to_yaml(mended) if written is None else written)
+    for change in changes:
+        tell(f"changed: {change}")
+    if written is None:
+        tell("note: comments and layout of the file are not kept")
+    _verdict(mended, resource)
+
+
+def _with_comments(source: str, text: str, mended: Mapping[str, Any], changes: Sequence[Change]) -> str | None:
+    """Return the text of a file with changes made, or None when it can't be kept: it is JSON, or of a rare form."""
+    if text.lstrip().startswith("{"):
+        return None
+    # Needed by this command alone.
+    from dispatch_operator.documents.round_trip import rewritten  # noqa: PLC0415
+
+    try:
+        written = rewritten(text, [change.edit for change in changes])
+        return written if parse_object(source, written, TRAINER_API_VERSION, tuple(RuntimeKind)) == mended else None
+    except Exception:  # noqa: BLE001 - what ruamel.yaml can't keep it tells in as many ways as there are.
+        return None
+
+
+def _gpu_resource(backend_file: str | None) -> str:
+    if backend_file is None:
+        return DEFAULT_GPU_RESOURCE
+    return backend_of(backend_file, read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)).spec.gpu_resource
+
+
+def _verdict(runtime: Mapping[str, Any], resource: str) -> None:
+    """Print every rule that a runtime breaks and exit, or which requests it refuses though it keeps them."""
     limits = runtime_limits(runtime, resource)
     if found := (*runtime_problems(runtime, resource), *_refusing_all(limits)):
         refuse(found, with_remedies=True)
