@@ -1,15 +1,19 @@
-"""The files of the command line, and what can't be used of them."""
+"""The objects of the command line, from files or from a cluster, and what can't be used of them."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend, InvalidObject, read_backend
-from dispatch_operator.api.quoting import escaped
+from dispatch_operator.api.quoting import escaped, quote
 from dispatch_operator.documents import STDIN, DocumentError, parse_object, read_text
 
 UNREADABLE = 2
+BOUND = 30.0
+"""Seconds that a cluster may take to answer."""
 
 Object = Mapping[str, Any]
 
@@ -73,3 +77,26 @@ def backend_of(source: str, raw: Object) -> Backend:
         return read_backend(raw)
     except InvalidObject as error:
         raise UnreadableError(escaped(f"{source}: {error}")) from error
+
+
+def from_cluster(kubeconfig: str | None, kind: Kind, namespace: str | None, name: str) -> dict[str, Any]:
+    """Read one object live.
+
+    Raises:
+        UnreadableError: The cluster can't be asked, or has no such object.
+    """
+    # The other uses of the command line need no cluster, and do not wait for its client to load.
+    from dispatch_operator.kube.client import NoClusterError, connected  # noqa: PLC0415
+    from dispatch_operator.kube.errors import ApiError  # noqa: PLC0415
+
+    async def found() -> dict[str, Any] | None:
+        async with connected(kubeconfig) as client:
+            return await client.get(kind, namespace, name, timeout=BOUND)
+
+    try:
+        stored = asyncio.run(found())
+    except (NoClusterError, ApiError) as error:
+        raise UnreadableError(escaped(str(error))) from error
+    if stored is None:
+        raise UnreadableError(escaped(f"there is no {kind} {quote(name)}" + (f" in {namespace}" if namespace else "")))
+    return stored

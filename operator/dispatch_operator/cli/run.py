@@ -15,14 +15,13 @@ import click
 import kopf
 
 from dispatch_operator.api.quoting import quote
+from dispatch_operator.cli.options import must_be_name, must_be_namespace
 from dispatch_operator.cli.output import Command
 from dispatch_operator.controllers.frame import register, required_watches, settings
 from dispatch_operator.kube.client import Client, NoClusterError, connected
 from dispatch_operator.kube.health import Health, answering
 from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
 
-_LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_SUBDOMAIN = re.compile(rf"(?=.{{1,253}}$){_LABEL.pattern}(\.{_LABEL.pattern})*")
 MOST_PORTS = 65_535
 
 
@@ -86,7 +85,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     if not namespaces and not all_namespaces:
         raise click.UsageError("say which namespaces to serve: --namespace NAME (repeatable) or --all-namespaces")
     for namespace in namespaces:
-        _must_match(_LABEL, namespace, "--namespace", "the name of a namespace")
+        must_be_namespace(namespace, "--namespace")
     options = Options(namespaces, kubeconfig, _address(health), _lease(lease))
     kopf.configure(verbose=verbose, log_format=kopf.LogFormat.JSON if log_format == "json" else kopf.LogFormat.FULL)
     if not verbose:
@@ -189,13 +188,6 @@ def _lease(lease: str | None) -> Lease | None:
     namespace, slash, name = lease.partition("/")
     if not slash:
         raise click.BadParameter(f"{quote(lease)} is not NAMESPACE/NAME", param_hint="--lease")
-    _must_match(_LABEL, namespace, "--lease", "the name of a namespace")
-    _must_match(_SUBDOMAIN, name, "--lease", "the name of a Lease")
+    must_be_namespace(namespace, "--lease")
+    must_be_name(name, "--lease", "a Lease")
     return Lease(namespace, name, _identity())
-
-
-def _must_match(pattern: re.Pattern[str], name: str, option: str, what: str) -> None:
-    """Refuse a name that Kubernetes gives to nothing, before it is asked for in vain."""
-    if not pattern.fullmatch(name):
-        text = f"{quote(name)} is not {what}: lower-case letters, digits and -, such as team-a"
-        raise click.BadParameter(text, param_hint=option)

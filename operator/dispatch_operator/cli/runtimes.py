@@ -8,11 +8,13 @@ import click
 from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.api.group import API_VERSION, TRAINER_API_VERSION
 from dispatch_operator.api.kinds import Kind, RuntimeKind
+from dispatch_operator.api.quoting import quote
 from dispatch_operator.checks.adaptation import Change, adapted
 from dispatch_operator.checks.compatibility import SHORTER_NAMES, Limit, runtime_limits
 from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.runtime import runtime_problems
-from dispatch_operator.cli.files import backend_of, must_share_no_stdin, parsed, read, text_of
+from dispatch_operator.cli.files import backend_of, from_cluster, must_share_no_stdin, parsed, read, text_of
+from dispatch_operator.cli.options import must_be_name, must_be_namespace
 from dispatch_operator.cli.output import Command, print_out, refuse, tell
 from dispatch_operator.documents import parse_object, to_yaml
 
@@ -20,10 +22,22 @@ DEFAULT_GPU_RESOURCE = "nvidia.com/gpu"
 
 
 @click.command("check-runtime", cls=Command)
-@click.option("-f", "--filename", "runtime_file", required=True, metavar="RUNTIME.yaml", help="The runtime.")
+@click.argument("reference", metavar="[KIND/NAME]", required=False)
+@click.option("-f", "--filename", "runtime_file", metavar="RUNTIME.yaml", help="The runtime, in a file.")
 @click.option("--backend", "backend_file", metavar="BACKEND.yaml", help="The DispatchBackend, for its gpuResource.")
-def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
+@click.option("-n", "--namespace", metavar="NAME", help="The namespace of a TrainingRuntime in the cluster.")
+@click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="The cluster, if not KUBECONFIG's.")
+def check_runtime_command(
+    *,
+    reference: str | None,
+    runtime_file: str | None,
+    backend_file: str | None,
+    namespace: str | None,
+    kubeconfig: str | None,
+) -> None:
     """Say whether a TrainingRuntime or ClusterTrainingRuntime is fit for Starts, and if not why.
+
+    It is read from a file, or from the cluster when KIND/NAME is given, such as ClusterTrainingRuntime/torch.
 
     The rules make sure that a submission is one run with one outcome: no pod is retried behind the supervisor's back,
     no outcome is cleaned up before it is read, and nothing of the runtime gets in the request's way. What depends on
@@ -36,16 +50,41 @@ def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
       0  the runtime is fit; perhaps notes on standard error, as note: <rule or field>: <which requests are refused>
       1  every broken rule on standard error, a line each, as
          ErrUnsupported: <rule>: <path and problem>; remedy: <what to write>
-      2  a file can't be read, has a duplicate key, or holds something else; or the output can't be written
+      2  a file can't be read, has a duplicate key, or holds something else; or the cluster can't be asked, or has no
+         such runtime
 
     \b
     Examples:
       dispatch-operator check-runtime -f runtime.yaml
-      kubectl get clustertrainingruntime torch-dispatch -o yaml | dispatch-operator check-runtime -f -
+      dispatch-operator check-runtime ClusterTrainingRuntime/torch-distributed
+      dispatch-operator check-runtime TrainingRuntime/torch -n team-a
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
+    if (reference is None) == (runtime_file is None):
+        raise click.UsageError("name either a runtime in the cluster, as KIND/NAME, or a file, with --filename")
+    if runtime_file is not None and (namespace is not None or kubeconfig is not None):
+        raise click.UsageError("--namespace and --kubeconfig are about a runtime in the cluster, KIND/NAME")
     must_share_no_stdin(("--filename", runtime_file), ("--backend", backend_file))
-    runtime = read(runtime_file, TRAINER_API_VERSION, *RuntimeKind)
-    _verdict(runtime, _gpu_resource(backend_file))
+    resource = _gpu_resource(backend_file)
+    if runtime_file is not None:
+        runtime = read(runtime_file, TRAINER_API_VERSION, *RuntimeKind)
+    else:
+        kind, name = _kind_and_name(str(reference))
+        if kind is RuntimeKind.TRAINING_RUNTIME and namespace is None:
+            raise click.UsageError("say in which namespace the TrainingRuntime is: --namespace NAME")
+        if namespace is not None:
+            must_be_namespace(namespace, "--namespace")
+        runtime = from_cluster(kubeconfig, Kind(kind), namespace, name)
+    _verdict(runtime, resource)
+
+
+def _kind_and_name(reference: str) -> tuple[RuntimeKind, str]:
+    """Read a runtime's kind and name, the kind in any case and perhaps with its group, as kubectl has it."""
+    kind, _, name = reference.partition("/")
+    for known in RuntimeKind:
+        if kind.partition(".")[0].lower() in (known.lower(), f"{known.lower()}s"):
+            must_be_name(name, "KIND/NAME", f"a {known}")
+            return known, name
+    raise click.UsageError(f"{quote(reference)} is neither TrainingRuntime/NAME nor ClusterTrainingRuntime/NAME")
 
 
 @click.command("adapt-runtime", cls=Command)
