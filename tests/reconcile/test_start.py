@@ -627,3 +627,11 @@ async def test_a_plain_job_that_kueue_puts_into_a_queue_is_stopped(api: FakeApi,
     api.collect()
     assert (await operator.settle())["status"]["phase"] == "Refused"
     assert api.all(JOB) == []
+
+
+async def test_a_backend_without_a_name_is_refused_and_never_asked_for(api: FakeApi, operator: FakeOperator) -> None:
+    api.edit("DispatchStart", lambda start: start["spec"].update(backend=""))
+    start = await operator.settle()
+    assert conditions(start)["RequestValid"] == ("False", "ErrInvalid")
+    assert "backend" in message(start, "RequestValid")
+    assert [request for request in api.requests if request.kind == "DispatchBackend"] == []
