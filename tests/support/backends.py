@@ -1,4 +1,4 @@
-"""The operator's looks at backends over a fake API whose watch is at once, in virtual time."""
+"""The operator's reconciles of backends over a fake API whose watch is at once, in virtual time."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class FakeBackends:
         return NOW + self.ahead + asyncio.get_running_loop().time()
 
     async def reconcile(self, name: str = "default") -> Result:
-        """Look once at a backend."""
+        """Reconcile a backend once."""
         return await self.backends.reconcile(Key(NAMESPACE, name))
 
     def status(self) -> Object:
