@@ -344,7 +344,7 @@ async def test_a_create_that_was_carried_out_unanswered_goes_on_with_what_it_mad
     assert api.writes().count(f"create {kind}") == 1
 
 
-async def test_a_lost_create_is_in_flight_until_the_call_bound_and_then_made_again(
+async def test_an_unanswered_create_is_in_flight_until_the_call_bound_and_then_made_again(
     api: FakeApi, operator: FakeOperator
 ) -> None:
     api.before = nth(1, "create", JOB, unanswered())
@@ -360,7 +360,7 @@ async def test_a_lost_create_is_in_flight_until_the_call_bound_and_then_made_aga
     assert (await operator.settle())["status"]["phase"] == "Gated"
 
 
-async def test_a_lost_create_that_lands_late_is_adopted(api: FakeApi, operator: FakeOperator) -> None:
+async def test_an_unanswered_create_that_lands_late_is_adopted(api: FakeApi, operator: FakeOperator) -> None:
     bodies: list[Object] = []
     create = api.create
 
@@ -377,7 +377,7 @@ async def test_a_lost_create_that_lands_late_is_adopted(api: FakeApi, operator: 
     assert len(bodies) == 1
 
 
-async def test_with_retry_never_a_lost_create_is_unreachable_once_it_is_resolved(
+async def test_with_retry_never_an_unanswered_create_is_unreachable_once_it_is_resolved(
     api: FakeApi, operator: FakeOperator
 ) -> None:
     api.edit("DispatchStart", lambda held: held["spec"].update(retry="Never"))
@@ -390,7 +390,7 @@ async def test_with_retry_never_a_lost_create_is_unreachable_once_it_is_resolved
     assert api.all(COPY) == api.all(JOB) == []
 
 
-async def test_a_second_lost_create_has_its_own_call_bound(api: FakeApi, operator: FakeOperator) -> None:
+async def test_a_second_unanswered_create_has_its_own_call_bound(api: FakeApi, operator: FakeOperator) -> None:
     api.before = always("create", JOB, unanswered())
     await operator.reconcile()
     operator.now += 32
