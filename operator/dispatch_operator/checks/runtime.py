@@ -23,8 +23,6 @@ from dispatch_operator.checks.problems import Problem
 
 INITIALIZER_STEPS = ("dataset-initializer", "model-initializer")
 """Values of Trainer's ancestor label, each also the name of a container that Trainer's webhook asks for."""
-INITIALIZER_STEPS = ("dataset-initializer", "model-initializer")
-"""Values of Trainer's ancestor label, each also the name of a container that Trainer's webhook asks for."""
 POLICIES = ("torch", "jax", "xgboost")
 MOST_RESTARTS = 999_999
 _POD = ("template", "spec", "template")
@@ -394,7 +392,7 @@ RULES: tuple[RuntimeRule, ...] = (
 def runtime_problems(raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Problem]:
     """Yield every broken rule of a runtime, each with the path that breaks it.
 
-    a node of a wrong type breaks each rule that has to look into it.
+    A value of a wrong type breaks each rule that has to read it.
     """
     runtime = Runtime(JsonNode(("spec",), raw.get("spec")), gpu_resource)
     for rule in RULES:

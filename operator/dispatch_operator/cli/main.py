@@ -12,7 +12,7 @@ from dispatch_operator.kube.on_demand import import_models_on_demand
 
 
 class Command(NamedTuple):
-    """Where a command is, and the sentence of it that the help shows."""
+    """A command's module and function, and its line in the help."""
 
     module: str
     name: str
@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, Command] = {
 
 
 class OnDemand(Commands):
-    """Imports a command when it is called: neither the help nor what needs no cluster waits for kopf to be imported."""
+    """Imports a command when it is called, so that the help and the offline commands don't import kopf."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own.
         """Return the commands' names, in the help's order."""
