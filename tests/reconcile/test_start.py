@@ -1,5 +1,6 @@
 """Steps 1 to 8, state in, state out, over a fake API."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -635,3 +636,22 @@ async def test_a_backend_without_a_name_is_refused_and_never_asked_for(api: Fake
     assert conditions(start)["RequestValid"] == ("False", "ErrInvalid")
     assert "backend" in message(start, "RequestValid")
     assert [request for request in api.requests if request.kind == "DispatchBackend"] == []
+
+
+async def test_a_read_back_with_thousands_of_differences_tells_whole_ones_and_how_many_are_left(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    def webhook(request: Any, body: Object) -> Object:
+        if request.kind == JOB:
+            body["spec"]["trainer"]["env"] += [{"name": f"ADDED_{number:04}", "value": "x"} for number in range(2000)]
+        return body
+
+    api.admit = webhook
+    told = message(await operator.settle(), "ReadBack")
+    assert len(told) <= 32_768
+    *differences, rest = told.partition(": ")[2].split("; ")
+    whole = re.compile(
+        r'spec\.trainer\.env\[name=ADDED_\d{4}\]: wrote nothing, read {"name": "ADDED_\d{4}", "value": "x"}'
+    )
+    assert all(whole.fullmatch(one) for one in differences)
+    assert rest == f"and {2000 - len(differences)} more"
