@@ -57,6 +57,7 @@ class Request(NamedTuple):
     watch: bool
     query: dict[str, str]
     accept: str
+    authorization: str
 
 
 @dataclass
@@ -174,7 +175,8 @@ class ListWatchServer:
         query = dict(request.query)
         watch = query.get("watch") == "true"
         now = asyncio.get_running_loop().time()
-        self.requests.append(Request(now, resource, watch, query, request.headers["Accept"]))
+        authorization = request.headers.get("Authorization", "")
+        self.requests.append(Request(now, resource, watch, query, request.headers["Accept"], authorization))
         if watch:
             return await self._break(Moment.WATCH, resource, request) or await self._watch(request, resource)
         moment = Moment.NEXT_PAGE if "continue" in query else Moment.FIRST_PAGE

@@ -259,6 +259,18 @@ async def test_credentials_that_are_not_accepted_are_told_until_they_are() -> No
         assert cluster.authorized
 
 
+async def test_each_request_has_the_credentials_of_its_time() -> None:
+    server = server_of("a")
+    async with server.serving() as cluster:
+        keys = cluster.api.configuration.api_key
+        keys["BearerToken"] = "Bearer old"
+        async with reflecting(cluster, Recorder()):
+            await asyncio.sleep(1)
+            keys["BearerToken"] = "Bearer rotated"
+            await asyncio.sleep(300)
+    assert [asked.authorization for asked in server.requests][:3] == ["Bearer old", "Bearer old", "Bearer rotated"]
+
+
 class Fails(Recorder):
     """Can't handle some objects."""
 

@@ -64,7 +64,7 @@ STEPS: st.SearchStrategy[Step | float] = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, max_size=40))
 def test_any_history_ends_in_the_right_set(monkeypatch: pytest.MonkeyPatch, steps: list[Any]) -> None:
     monkeypatch.setattr(reflector, "PAGE_LIMIT", 2)

@@ -30,6 +30,8 @@ METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
 METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 LARGEST_PAGE_BYTES = 8 * 2**20
 """Of a list: what is larger is asked for in smaller pages, so that memory stays bounded."""
+CHUNK_BYTES = 2**16
+"""Taken at once of what has arrived: after a burst that may be megabytes, which would be held twice."""
 LONGEST_REFUSAL_BYTES = 2**16
 """Read of an answer that says no."""
 Object = dict[str, Any]
@@ -182,7 +184,7 @@ class Cluster:
         async with self._stream(
             "list", kind, namespace, query, accept=accept, answer_within=timeout, end_within=timeout
         ) as content:
-            async for chunk in content.iter_any():
+            async for chunk in content.iter_chunked(CHUNK_BYTES):
                 body += chunk
                 if len(body) > LARGEST_PAGE_BYTES:
                     raise PageTooLargeError("list", kind, Outcome.DEFINITE, f"{limit} objects are too many bytes")
@@ -229,7 +231,7 @@ class Cluster:
             self._stream(
                 "watch", kind, namespace, query, accept=accept, answer_within=timeout, end_within=seconds + grace
             ) as content,
-            aclosing(watch_events(content.iter_any())) as events,
+            aclosing(watch_events(content.iter_chunked(CHUNK_BYTES))) as events,
         ):
             yield events
 

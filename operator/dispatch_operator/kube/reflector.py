@@ -141,7 +141,7 @@ class Reflector:
                 identity, resource_version = read_metadata(obj)
                 missing.discard(key_of(identity))
                 self._put(identity, resource_version, obj)
-                # Decoding and handling a page takes longer than the event loop may be blocked.
+                # A whole page takes longer to decode and to handle than the event loop may be blocked.
                 await asyncio.sleep(0)
             self._limit = min(self._limit * 2, PAGE_LIMIT)
             if not (continue_token := page.continue_token):
@@ -206,7 +206,7 @@ class Reflector:
             handle()
         except Exception:
             self._handler_errors += 1
-            logger.exception("%s: %s can't be handled", self, what)
+            logger.exception("%s: %s can't be handled", self, escaped(what))
 
     async def _recover(self, error: Exception) -> None:
         """Note a fault, and wait before the stream is renewed."""
