@@ -45,6 +45,13 @@ def test_a_page_that_is_cut_off_is_none(missing: int) -> None:
         list(ListPage(body[:-missing]))
 
 
+def test_a_page_is_let_go_once_it_was_read() -> None:
+    read = ListPage(b'{"items":[1],"metadata":{"resourceVersion":"7"}}')
+    assert list(read) == [1]
+    with pytest.raises(MalformedAnswerError):
+        list(read)
+
+
 @pytest.mark.parametrize("body", [b"\xff", b"[]", b"<html>", b"{}", b'{"items":[],"metadata":7}', b'{"items":[1 2]}'])
 def test_what_is_no_page_is_refused(body: bytes) -> None:
     with pytest.raises(MalformedAnswerError):
@@ -53,7 +60,7 @@ def test_what_is_no_page_is_refused(body: bytes) -> None:
 
 def test_what_is_nested_too_deeply_for_python_is_cut_off_and_the_rest_is_whole() -> None:
     text = ']}\\"[{'
-    deep = "[" * 9000 + json.dumps(text) + "]" * 9000
+    deep = "[" * 100_000 + json.dumps(text) + "]" * 100_000
     item = f'{{"before": {json.dumps(text)}, "deep": {deep}, "list": [{deep}, 1], "after": {{"a": [2]}}}}'
     first, second = ListPage(f'{{"items":[{item},{{"b": 3}}],"metadata":{{"resourceVersion":"7"}}}}'.encode())
     assert (first["before"], first["list"][1], first["after"], second) == (text, 1, {"a": [2]}, {"b": 3})
@@ -66,7 +73,7 @@ def test_what_is_nested_too_deeply_for_python_is_cut_off_and_the_rest_is_whole()
 
 def test_what_is_nested_too_deeply_and_cut_off_is_refused() -> None:
     with pytest.raises(MalformedAnswerError, match="cut off"):
-        list(ListPage(b'{"items":' + b"[" * 9000))
+        list(ListPage(b'{"items":' + b"[" * 100_000))
 
 
 async def chunks_of(data: bytes, size: int) -> AsyncIterator[bytes]:
@@ -88,3 +95,8 @@ async def test_a_long_line_is_bounded_and_many_short_ones_are_not(monkeypatch: p
     assert len([event async for event in watch_events(chunks_of(line * 100, 50))]) == 100
     with pytest.raises(MalformedAnswerError, match="longer than 100 bytes"):
         [event async for event in watch_events(chunks_of(b" " * 200, 10))]
+
+
+async def test_a_watch_that_ends_in_the_middle_of_a_line_is_refused() -> None:
+    with pytest.raises(MalformedAnswerError, match="in the middle of a line"):
+        [event async for event in watch_events(chunks_of(b'{"type":"ADDED","object":{}}', 5))]

@@ -212,6 +212,41 @@ async def test_what_breaks_at_the_same_place_again_and_again_runs_not_hot_and_is
         assert len(server.requests) < 30
 
 
+async def test_a_stream_that_brings_something_before_it_breaks_is_up_and_renewed_soon_each_time() -> None:
+    server, told = server_of("a"), Recorder()
+    async with server.serving() as cluster, reflecting(cluster, told) as made:
+        await asyncio.sleep(1)
+        for number in range(6):
+            server.faults.append(Fault(Moment.NEXT_EVENT, ends))
+            server.put(f"job-{number}")
+            await asyncio.sleep(0.1)
+            assert made.state.since is not None
+            await asyncio.sleep(0.9)
+            assert (made.state.failures, made.state.restarts) == (1, number + 1)
+        server.put("last")
+        await asyncio.sleep(0.1)
+        assert made.state.since is None
+        # What an earlier stream has brought says nothing for those that bring nothing.
+        server.hang_up()
+        server.faults += [Fault(Moment.FIRST_EVENT, ends) for _ in range(20)]
+        await asyncio.sleep(30)
+        assert made.state.failures > 3
+        assert made.state.since is not None
+    assert told.log == server.log[TRAIN_JOBS]
+
+
+async def test_a_deletion_of_what_was_never_told_is_not_told() -> None:
+    server, told = server_of("a"), Recorder()
+    metadata = {"name": "a", "namespace": "team-a", "resourceVersion": "105"}
+    lines = event("DELETED", {"metadata": {**metadata, "uid": "of another"}})
+    lines += event("DELETED", {"metadata": {**metadata, "name": "unknown", "uid": "of it"}})
+    server.faults.append(Fault(Moment.FIRST_EVENT, sends(lines)))
+    async with server.serving() as cluster, reflecting(cluster, told):
+        await asyncio.sleep(5)
+    assert told.log == server.log[TRAIN_JOBS]
+    assert server.requests[-1].query["resourceVersion"] == "105"
+
+
 async def test_a_kind_that_is_served_late_is_picked_up_and_its_absence_is_no_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -87,6 +87,10 @@ OF_A_STREAM = [
     Row("an event without type", sends(b'{"object":{}}\n')),
     Row("an event without metadata", sends(event("MODIFIED", {"spec": {}}))),
     Row("an event without name", sends(event("DELETED", {"metadata": {"uid": "u", "resourceVersion": "999"}}))),
+    Row(
+        "an event with an empty name",
+        sends(event("ADDED", {"metadata": {"name": "", "namespace": "n", "uid": "u", "resourceVersion": "9"}})),
+    ),
     Row("an event without version", sends(event("ADDED", {"metadata": {"name": "n", "uid": "u"}}))),
     Row("a version that is none", sends(event("ADDED", {"metadata": {"name": "n", "uid": "u", "resourceVersion": 9}}))),
     Row("a bookmark without version", sends(event("BOOKMARK", {"metadata": {}}))),
@@ -120,7 +124,9 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("moment", "row"), list(rows()))
-async def test_a_broken_stream_is_renewed_alone_and_nothing_is_lost(moment: Moment, row: Row) -> None:
+async def test_a_broken_stream_is_renewed_alone_and_nothing_is_lost(
+    moment: Moment, row: Row, caplog: pytest.LogCaptureFixture
+) -> None:
     loop = asyncio.get_running_loop()
     server, told, neighbour = ListWatchServer(), Recorder(), Recorder()
     for name in "abcde":
@@ -154,6 +160,7 @@ async def test_a_broken_stream_is_renewed_alone_and_nothing_is_lost(moment: Mome
 
         assert not any(task.done() for task in tasks)
         assert cluster.authorized
+        assert not any(record.exc_info for record in caplog.records), "it is known what each fault is"
         was_renewed(server, told, broken, moment, row, broken_at)
         was_left_alone(server, neighbour, whole)
         for task in tasks:
