@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import click
 import kopf
 
-from dispatch_operator.controllers.frame import register, required_watches, settings
-from dispatch_operator.kube.client import Client, NoClusterError, connected
+from dispatch_operator.controllers.frame import Frame
+from dispatch_operator.kube.client import NoClusterError, connected
 from dispatch_operator.kube.health import Health, answering
 from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
+from dispatch_operator.kube.reflectors import ReflectorEndedError
 
 
 @click.command("run")
@@ -78,7 +79,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
         asyncio.run(_run(options))
     except NoClusterError as error:
         raise click.ClickException(f"no cluster to connect to: {error}; name another with --kubeconfig") from error
-    except LeaseLostError as error:
+    except (LeaseLostError, ReflectorEndedError) as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -97,28 +98,19 @@ async def _run(options: Options) -> None:
     """Connect, wait for the Lease when there is one, and serve until a signal comes."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(options.kubeconfig))
-        health = Health(lambda: client.authorized, required_watches(options.namespaces))
+        health = Health(lambda: client.authorized)
         if options.address:
             await stack.enter_async_context(answering(health, *options.address))
 
         async def serve() -> None:
-            health.active = True
-            await _serve(client, options, health)
-            health.active = False
+            frame = Frame(client, options.namespaces)
+            health.unready = frame.reflectors.unready
+            try:
+                await frame.serve(_identity())
+            finally:
+                health.unready = None
 
         await _until_signalled(lead(client.api, options.lease, serve) if options.lease else serve())
-
-
-async def _serve(client: Client, options: Options, health: Health) -> None:
-    clusterwide = not options.namespaces
-    await kopf.operator(
-        registry=register(client, health.watching, clusterwide=clusterwide),
-        settings=settings(),
-        # kopf would make one of the user's name, which a pod's user does not have.
-        identity=_identity(),  # type: ignore[arg-type]
-        clusterwide=clusterwide,
-        namespaces=options.namespaces,
-    )
 
 
 async def _until_signalled(work: Coroutine[Any, Any, None]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import quote
@@ -50,12 +50,8 @@ class Client:
         """The API server's URL."""
         return str(self.api.configuration.host)
 
-    def session(self, answered: Callable[[str, bool], None]) -> aiohttp.ClientSession:
-        """Return a session for watches, with the credentials of this client, which it reads anew for each request.
-
-        Args:
-            answered: Called with the path of each request that succeeded, and whether it is a watch.
-        """
+    def session(self) -> aiohttp.ClientSession:
+        """Return a session for kopf, with the credentials of this client, which it reads anew for each request."""
         configuration = self.api.configuration
         # The library knows how to make its TLS context; the connector holds it.
         made = rest.RESTClientObject(configuration, maxsize=UNLIMITED).pool_manager
@@ -75,19 +71,11 @@ class Client:
                     raise RuntimeError("Session is closed") from error
                 raise
 
-        async def ended(_session: Any, _context: Any, told: aiohttp.TraceRequestEndParams) -> None:  # noqa: ANN401
-            self.authorized = told.response.status != HTTP_UNAUTHORIZED
-            if told.response.ok:
-                answered(told.url.path, told.url.query.get("watch") == "true")
-
-        trace = aiohttp.TraceConfig()
-        trace.on_request_end.append(ended)
         session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": USER_AGENT},
             middlewares=(authorize,),
             proxy=configuration.proxy,
-            trace_configs=[trace],
             trust_env=True,
         )
         return session

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.decoding import ListPage, WatchEvent
 
@@ -17,8 +18,8 @@ GRACE_SECONDS = 15.0
 class ListWatch:
     """Makes the two requests of a reflector."""
 
-    cluster: Client
-    kind: str
+    client: Client
+    kind: Kind
     namespace: str | None = None
     """None for every namespace, and for a resource of the cluster."""
     label_selector: str = ""
@@ -30,7 +31,7 @@ class ListWatch:
 
     async def page(self, limit: int, continue_token: str) -> ListPage:
         """Ask for a page of the list; the token is the one of the page before, or empty for the first page."""
-        return await self.cluster.list_page(
+        return await self.client.list_page(
             self.kind,
             self.namespace,
             timeout=CALL_SECONDS,
@@ -42,7 +43,7 @@ class ListWatch:
 
     def watch(self, resource_version: str, seconds: int) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
         """Watch from a version on; the server ends the watch after so many seconds."""
-        return self.cluster.watch(
+        return self.client.watch(
             self.kind,
             self.namespace,
             timeout=CALL_SECONDS,

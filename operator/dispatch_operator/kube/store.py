@@ -52,9 +52,9 @@ class Store:
         """Return what the watch last said of an object; None when it said nothing, or that it is gone."""
         return cast("R | None", self._objects[kind.KIND].get(Key(namespace, name)))
 
-    def of_kind(self, kind: Kind, namespace: str | None) -> list[AnyRecord]:
-        """Return all objects of a kind, in one namespace or in all."""
-        return [obj for key, obj in self._objects[kind].items() if namespace in (None, key.namespace)]
+    def find(self, kind: Kind, key: Key) -> AnyRecord | None:
+        """Return what the watch last said of an object whose kind is known only when it runs."""
+        return self._objects[kind].get(key)
 
     def put(self, obj: AnyRecord) -> None:
         """Keep an object, unless a newer state of it is held already."""
