@@ -88,6 +88,7 @@ class ListWatchServer:
         self._uids = itertools.count(1)
         self._changed: set[asyncio.Event] = set()
         self._watches: set[asyncio.Transport] = set()
+        self._forgotten: dict[str, int] = {TRAIN_JOBS: 0, WORKLOADS: 0}
         self._bookmarks: dict[str, int] = {TRAIN_JOBS: 0, WORKLOADS: 0}
 
     def put(self, name: str, resource: str = TRAIN_JOBS, namespace: str = "team-a", **fields: Any) -> Object:
@@ -119,11 +120,13 @@ class ListWatchServer:
         self._tell()
 
     def compact(self) -> None:
-        """Forget all changes and all continue tokens."""
+        """Forget all changes and all continue tokens; a watch that has not told of them yet can't go on."""
         self.compacted = self.version
         self._snapshots.clear()
-        for changes in self._changes.values():
+        for resource, changes in self._changes.items():
+            self._forgotten[resource] = max((change.version for change in changes), default=self._forgotten[resource])
             changes.clear()
+        self._tell()
 
     def hang_up(self) -> None:
         """Break the connection of every watch."""
@@ -134,6 +137,7 @@ class ListWatchServer:
         """Be restored from an older backup, in which the objects are others."""
         self.compact()
         self.version, self.compacted = version, 0
+        self._forgotten = dict.fromkeys(self._forgotten, 0)
         self._bookmarks = dict.fromkeys(self._bookmarks, 0)
         self.objects[TRAIN_JOBS].clear()
         for name in names:
@@ -214,6 +218,9 @@ class ListWatchServer:
             async with asyncio.timeout(int(request.query["timeoutSeconds"])) as end:
                 while True:
                     changed.clear()
+                    if version < self._forgotten[resource]:
+                        await response.write(event("ERROR", status_of(410, "Expired", "too old resource version")))
+                        return response
                     for change in list(self._changes[resource]):
                         if change.version > version:
                             version = change.version
