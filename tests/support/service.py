@@ -53,7 +53,7 @@ class Service:
     def _watches(self) -> bool:
         if not self.runs:
             raise AssertionError(f"the operator ended:\n{self.log.read_text()}")
-        return "Starting the watch-stream" in self.log.read_text() or "Initial authentication" in self.log.read_text()
+        return "everything is listed" in self.log.read_text()
 
 
 @contextmanager

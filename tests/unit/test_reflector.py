@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import test_utils, web
 
-from dispatch_operator.kube import client, reflector
+from dispatch_operator.kube import client, list_watch, reflector
 from dispatch_operator.kube.backoff import FIRST_SECONDS, LAST_SECONDS
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.known_objects import Identity
@@ -31,6 +31,12 @@ from support.list_watch_server import (
 from support.recorder import Recorder
 
 pytestmark = pytest.mark.looptime
+
+
+@pytest.fixture(autouse=True)
+def _without_bookmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake server sends no bookmark each minute."""
+    monkeypatch.setattr(list_watch, "SILENT_SECONDS", 3600.0)
 
 
 @asynccontextmanager
@@ -457,6 +463,24 @@ async def test_a_fault_of_ours_does_not_end_it_either(caplog: pytest.LogCaptureF
     assert "the reflector of TrainJob failed" in caplog.text
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_watch_that_sends_nothing_is_given_up_though_its_time_has_not_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    server = server_of("a")
+    server.faults.append(Fault(Moment.FIRST_EVENT, hangs))
+    recorder, loop = Recorder(), asyncio.get_running_loop()
+    async with server.serving() as client:
+        task = asyncio.create_task(Reflector(ListWatch(client, Kind.TRAIN_JOB), recorder, loop.time).run())
+        loop.call_later(5, server.put, "b")
+        await asyncio.sleep(list_watch.SILENT_SECONDS)
+        assert "b" not in str(recorder.told)
+        await asyncio.sleep(5)
+        assert "b" in str(recorder.told)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dispatch_operator.kube import decoding, reflector
+from dispatch_operator.kube import decoding, list_watch, reflector
 from dispatch_operator.kube.backoff import FIRST_SECONDS, LONGEST_RETRY_AFTER_SECONDS
 from dispatch_operator.kube.list_watch import ListWatch
 from dispatch_operator.kube.reflector import Reflector
@@ -121,6 +121,8 @@ def rows() -> Iterator[object]:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reflector, "PAGE_LIMIT", 2)
     monkeypatch.setattr(decoding, "LONGEST_LINE_BYTES", 4000)
+    # The fake server sends no bookmark each minute.
+    monkeypatch.setattr(list_watch, "SILENT_SECONDS", 3600.0)
 
 
 @pytest.mark.parametrize(("moment", "row"), list(rows()))

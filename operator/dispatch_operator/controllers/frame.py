@@ -109,6 +109,7 @@ class Frame:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.reflectors.run())
             await self.reflectors.listed()
+            logger.info("everything is listed; reconciles begin")
             for route in self._routes:
                 route.queue.release()
 

@@ -152,6 +152,7 @@ class Client:
         resource_version: str,
         seconds: int,
         grace: float,
+        silent_for: float,
         label_selector: str = "",
         metadata_only: bool = False,
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
@@ -164,6 +165,7 @@ class Client:
             resource_version: What to watch from.
             seconds: When the API server is to end the watch.
             grace: Seconds to wait beyond that before the connection counts as lost.
+            silent_for: Seconds without a byte after which the connection counts as lost.
             label_selector: Which objects; empty for all.
             metadata_only: Whether to leave out all but the objects' metadata.
 
@@ -181,7 +183,14 @@ class Client:
         accept = METADATA if metadata_only else JSON
         async with (
             self._stream(
-                "watch", kind, namespace, query, accept=accept, answer_within=timeout, end_within=seconds + grace
+                "watch",
+                kind,
+                namespace,
+                query,
+                accept=accept,
+                answer_within=timeout,
+                end_within=seconds + grace,
+                silent_for=silent_for,
             ) as content,
             aclosing(watch_events(content.iter_chunked(CHUNK_BYTES))) as events,
         ):
@@ -198,6 +207,7 @@ class Client:
         accept: str,
         answer_within: float,
         end_within: float,
+        silent_for: float | None = None,
     ) -> AsyncIterator[aiohttp.StreamReader]:
         """Get a collection as a stream of bytes: the library would keep the whole answer until the next one."""
         path, target = _collection(kind, namespace)
@@ -212,7 +222,7 @@ class Client:
                     query_params={key: value for key, value in query.items() if value},
                     headers=headers,
                     _preload_content=False,
-                    _request_timeout=aiohttp.ClientTimeout(total=end_within),
+                    _request_timeout=aiohttp.ClientTimeout(total=end_within, sock_read=silent_for),
                 )
                 self.authorized = response.status != HTTP_UNAUTHORIZED
                 if not response.ok:

@@ -13,6 +13,9 @@ CALL_SECONDS = 30.0
 GRACE_SECONDS = 15.0
 """A watch that goes on for longer than the server was asked to keep it has lost its server: it is half open."""
 
+SILENT_SECONDS = 75.0
+"""The API server sends a bookmark each minute, also where nothing changes: a watch silent for longer is lost."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListWatch:
@@ -50,6 +53,7 @@ class ListWatch:
             resource_version=resource_version,
             seconds=seconds,
             grace=GRACE_SECONDS,
+            silent_for=SILENT_SECONDS,
             label_selector=self.label_selector,
             metadata_only=self.metadata_only,
         )

@@ -92,6 +92,8 @@ class Reflector:
         self._synced = False
         self._last_event: float | None = None
         self._handler_errors = 0
+        self.answered = asyncio.Event()
+        """Set when the first list is told, or has failed once."""
 
     def __str__(self) -> str:
         return str(self._list_watch)
@@ -155,6 +157,7 @@ class Reflector:
         if not self._synced:
             self._synced = True
             self._call(self._handler.synced, "the first list")
+            self.answered.set()
 
     async def _watch(self) -> None:
         seconds = random.randint(*WATCH_SECONDS)  # noqa: S311 - it spreads requests and protects nothing.
@@ -213,6 +216,7 @@ class Reflector:
         fault = escaped(shortened(str(error) or type(error).__name__, LONGEST_FAULT))
         last_fault = self._health.last_fault
         self._health.failed(fault)
+        self.answered.set()
         failures = self._health.failures
         status, retry_after = (error.status, error.retry_after) if isinstance(error, ApiError) else (None, None)
         if status == HTTP_GONE or failures >= FAILURES_UNTIL_RELIST:

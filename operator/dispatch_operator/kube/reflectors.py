@@ -6,9 +6,6 @@ from typing import NamedTuple, NoReturn
 
 from dispatch_operator.kube.reflector import Reflector
 
-LISTED_EVERY = 0.02
-"""Seconds after which it is asked again whether all lists are told."""
-
 
 class ReflectorEndedError(Exception):
     """A reflector ended, which it never does by itself: the process would be blind in part, and must end."""
@@ -56,8 +53,7 @@ class Reflectors:
 
     async def listed(self) -> None:
         """Wait until each has told its first list, or has failed: a kind that is not served keeps no other waiting."""
-        while not all(each.state.synced or each.state.failures for each in self):
-            await asyncio.sleep(LISTED_EVERY)
+        await asyncio.gather(*(each.answered.wait() for each in self))
 
     async def run(self) -> NoReturn:
         """Run all until cancelled, and let none go on when one has ended.
