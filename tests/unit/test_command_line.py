@@ -96,7 +96,9 @@ def test_a_refusal_is_a_line_for_each_problem_with_its_own_class(files: Files) -
         (lambda f: f.backend["spec"].update(state="Closed"), "ErrUnreachable: state: "),
         (lambda f: f.backend["metadata"].update(name="other"), "ErrUnreachable: state: "),
         (lambda f: f.backend["metadata"].update(namespace="team-b"), "ErrUnreachable: state: "),
-        (lambda f: f.start["spec"].update(backend=5), "ErrUnreachable: state: "),
+        (lambda f: f.start["spec"].update(backend=5), "ErrInvalid: backend: must be a string, not 5"),
+        (lambda f: f.start["spec"].update(backend=""), "ErrInvalid: backend: must have at least 1 character"),
+        (lambda f: f.start["spec"].update(backend=".."), "ErrInvalid: backend: must be the name of a DispatchBackend"),
         (lambda f: f.runtime["metadata"].update(name="other"), "ErrUnsupported: kubeflow/RuntimeRef: "),
         (lambda f: f.runtime.update(kind="TrainingRuntime"), "ErrUnsupported: kubeflow/RuntimeRef: "),
         (lambda f: f.backend["spec"].update(runtimes=[]), "ErrUnsupported: kubeflow/RuntimeRef: "),
@@ -109,6 +111,13 @@ def test_another_backend_or_runtime_is_none(files: Files, change: Any, line: str
     assert result.exit_code == 1
     assert result.stderr.startswith(line)
     assert result.stderr.count("\n") == 1
+
+
+def test_a_backend_of_a_wrong_type_hides_nothing_else_that_is_wrong_with_the_request(files: Files) -> None:
+    files.start = make_start(nodes=0)
+    files.start["spec"]["backend"] = 5
+    lines = files.render().stderr.splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["backend", "nodes"]
 
 
 @pytest.mark.parametrize(("namespace", "code"), [("team-a", 0), (None, 0), ("team-b", 1)])
@@ -163,6 +172,30 @@ def test_a_missing_file_and_a_duplicate_key_exit_with_2(files: Files, tmp_path: 
         assert says in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["render", "-f", "-", "--backend", "-", "--runtime", "r.yaml"], "--filename and --backend"),
+        (["render", "-f", "-", "--backend", "-", "--runtime", "-"], "--filename and --backend and --runtime"),
+        (["check-runtime", "-f", "-", "--backend", "-"], "--filename and --backend"),
+    ],
+)
+def test_standard_input_can_be_one_file_only(arguments: list[str], options: str) -> None:
+    result = command(*arguments, stdin="{}")
+    assert result.exit_code == 2
+    assert f"only one file can be standard input, and {options} are" in result.stderr
+
+
+def test_an_empty_namespace_matches_any_and_an_empty_uid_is_left_out(files: Files) -> None:
+    files.start["metadata"].update(namespace="", uid="")
+    files.backend["metadata"]["namespace"] = "team-b"
+    result = files.render("-o", "json")
+    assert result.exit_code == 0
+    for item in json.loads(result.stdout)["items"]:
+        assert not {"namespace", "ownerReferences"} & item["metadata"].keys()
+        assert "dispatch.phpboyscout.uk/start-uid" not in item["metadata"]["annotations"]
+
+
 def test_a_missing_option_exits_with_2() -> None:
     assert command("render").exit_code == 2
 
@@ -187,6 +220,27 @@ def test_check_runtime_names_every_broken_rule(files: Files) -> None:
         ["ErrUnsupported", "no-gpu-resource"],
     ]
     assert "limits[nvidia.com/gpu]" in result.stderr
+    assert all("; remedy: " in line for line in result.stderr.splitlines())
+    assert result.stderr.splitlines()[1].endswith(
+        "is stated, and the number of GPUs is the request's; "
+        "remedy: remove it, and state gpusPerNode in the request; keep cpu and memory"
+    )
+
+
+def test_check_runtime_notes_which_requests_a_fit_runtime_refuses(files: Files) -> None:
+    jobs = files.runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    jobs.append({"name": "dataset-initializer", "template": {"spec": {"template": {"spec": {"containers": []}}}}})
+    result = command("check-runtime", "-f", files.path("runtime"))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == (
+        "note: names-fit: every request is refused from submission 100 on: "
+        'spec.template.spec.replicatedJobs[1].name is "dataset-initializer", which is long\n'
+    )
+    jobs[1]["name"] = "x" * 30
+    result = command("check-runtime", "-f", files.path("runtime"))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("ErrUnsupported: names-fit: spec.template.spec.replicatedJobs[1].name is ")
+    assert result.stderr.endswith("; remedy: shorten the names of the replicated jobs\n")
 
 
 def test_check_runtime_uses_the_backends_gpu_resource(files: Files) -> None:
@@ -196,7 +250,114 @@ def test_check_runtime_uses_the_backends_gpu_resource(files: Files) -> None:
     ][0]
     node["resources"] = {"limits": {"nvidia.com/gpu": 1}}
     result = command("check-runtime", "-f", files.path("runtime"), "--backend", files.path("backend"))
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith("note: gpusPerNode: a request with it is refused: spec.")
+
+
+RUNTIME = """\
+# Ours since 2024.
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata: {name: torch, namespace: ""}
+spec:
+  mlPolicy:
+    torch: {}
+  template:
+    spec:
+      replicatedJobs:
+        - name: node
+          template:
+            metadata:
+              labels:
+                trainer.kubeflow.org/trainjob-ancestor-step: trainer
+            spec:
+              ttlSecondsAfterFinished: 60   # A minute.
+              # The pods.
+              template:
+                spec:
+                  containers:
+                    - name: node
+                      image: "i"   # Replaced.
+"""
+
+
+def test_adapt_runtime_writes_a_fit_runtime_with_its_comments_and_says_what_it_changed(tmp_path: Path) -> None:
+    (tmp_path / "old.yaml").write_text(RUNTIME)
+    result = command("adapt-runtime", "-f", str(tmp_path / "old.yaml"))
+    assert result.exit_code == 0
+    (tmp_path / "new.yaml").write_text(result.stdout)
+    assert command("check-runtime", "-f", str(tmp_path / "new.yaml")).exit_code == 0
+    removed = RUNTIME.replace("              ttlSecondsAfterFinished: 60   # A minute.\n", "")
+    added = removed.replace("              # The pods.\n", "              backoffLimit: 0\n              # The pods.\n")
+    want = added.replace(
+        "                  containers:", "                  restartPolicy: Never\n                  containers:"
+    )
+    assert result.stdout == want
+    assert [line.split(": ")[:2] for line in result.stderr.splitlines()] == [
+        ["changed", "no-pod-retry"],
+        ["changed", "no-pod-retry"],
+        ["changed", "no-ttl"],
+    ]
+
+
+def test_adapt_runtime_writes_a_fit_runtime_as_it_is() -> None:
+    first = command("adapt-runtime", "-f", "-", stdin=RUNTIME).stdout
+    result = command("adapt-runtime", "-f", "-", stdin=first)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, first, "")
+
+
+def test_adapt_runtime_names_what_it_can_not_mend_and_mends_the_rest(files: Files) -> None:
+    files.runtime["spec"]["mlPolicy"] = {"mpi": {}}
+    files.runtime["spec"]["podGroupPolicy"] = {"volcano": {}}
+    result = command("adapt-runtime", "-f", files.path("runtime"))
+    assert result.exit_code == 1
+    assert "podGroupPolicy" not in yaml.safe_load(result.stdout)["spec"]
+    changed, note, refused = result.stderr.splitlines()
+    assert changed.startswith("changed: no-pod-group: spec.podGroupPolicy removed, was an object; reason: ")
+    assert note == "note: comments and layout of the file are not kept"
+    assert refused.startswith("ErrUnsupported: known-policy: spec.mlPolicy.mpi is not supported")
+
+
+def test_adapt_runtime_keeps_the_meaning_where_it_can_not_keep_the_text() -> None:
+    """What an alias stands for can't be changed in one place alone."""
+    side = "- name: side\n                      resources: &all {limits: {nvidia.com/gpu: 1, cpu: 2}}\n                    - name: node"
+    text = RUNTIME.replace(
+        "- name: node\n                      image",
+        f"{side}\n                      resources: *all\n                      image",
+    )
+    result = command("adapt-runtime", "-f", "-", stdin=text)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[-1] == "note: comments and layout of the file are not kept"
+    pod = yaml.safe_load(result.stdout)["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    limits = [container["resources"]["limits"] for container in pod["spec"]["containers"]]
+    assert limits == [{"nvidia.com/gpu": 1, "cpu": 2}, {"cpu": 2}]
+
+
+def test_adapt_runtime_reads_as_kubectl_what_its_writer_can_not_read() -> None:
+    """A date of no calendar is text."""
+    text = RUNTIME.replace('namespace: ""', "annotations: {since: 2024-99-99}")
+    result = command("adapt-runtime", "-f", "-", stdin=text)
+    assert result.exit_code == 0
+    assert 'since: "2024-99-99"' in result.stdout
+    assert result.stderr.splitlines()[-1] == "note: comments and layout of the file are not kept"
+
+
+def test_adapt_runtime_uses_the_backends_gpu_resource(files: Files) -> None:
+    files.backend["spec"]["gpuResource"] = "amd.com/gpu"
+    node = files.runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"][
+        "containers"
+    ][0]
+    node["resources"] = {"limits": {"amd.com/gpu": 1, "vpc.amazonaws.com/efa": 1}}
+    result = command("adapt-runtime", "-f", files.path("runtime"), "--backend", files.path("backend"))
+    assert result.exit_code == 0
+    assert "vpc.amazonaws.com/efa" in result.stdout
+    assert "amd.com/gpu" not in result.stdout
+
+
+def test_adapt_runtime_exits_with_2_about_what_is_no_runtime() -> None:
+    result = command("adapt-runtime", "-f", "-", stdin="a: 1\na: 2\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "duplicate key" in result.stderr
 
 
 def test_crds_prints_the_crds() -> None:
@@ -205,7 +366,7 @@ def test_crds_prints_the_crds() -> None:
     assert tuple(yaml.safe_load_all(result.stdout)) == crds()
 
 
-@pytest.mark.parametrize("name", ["run", "render", "check-runtime", "crds"])
+@pytest.mark.parametrize("name", ["run", "render", "check-runtime", "adapt-runtime", "crds"])
 def test_help_teaches_with_an_example(name: str) -> None:
     result = command(name, "--help")
     assert result.exit_code == 0

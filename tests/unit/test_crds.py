@@ -144,6 +144,28 @@ def test_a_timeouts_rule_is_the_models() -> None:
     assert re.fullmatch(pattern, "1h0s.5ms")
 
 
+def test_a_gpu_resource_is_refused_with_words_too() -> None:
+    """The API server shows the pattern of a schema, and the message of a rule."""
+    part = at(BACKEND, "spec.gpuResource")
+    (rule,) = part["x-kubernetes-validations"]
+    assert re.fullmatch(part["pattern"], "nvidia.com/gpu")
+    assert not re.fullmatch(part["pattern"], "cpu")
+    assert "a domain, a slash and a name, such as nvidia.com/gpu" in rule["message"]
+    assert rule["rule"] == "self.contains('/') && !self.startsWith('requests.') && !self.contains('kubernetes.io/')"
+
+
+@pytest.mark.parametrize(("name", "fits"), [("team-a", True), ("a.b-c", True), ("Bad Name!", False), ("a.", False)])
+def test_the_rule_of_a_name_is_the_models(name: str, fits: bool) -> None:
+    for field in ("queue", "admissionCheck"):
+        (rule,) = at(BACKEND, f"spec.kueue.{field}")["x-kubernetes-validations"]
+        pattern = rule["rule"].removeprefix("self.matches('").removesuffix("')")
+        assert bool(re.fullmatch(pattern, name)) == fits
+
+
+def test_the_name_of_a_backend_is_not_empty() -> None:
+    assert at(START, "spec.backend")["minLength"] == 1
+
+
 def test_columns_and_names_are_the_contracts() -> None:
     columns = [[column["name"] for column in crd["spec"]["versions"][0]["additionalPrinterColumns"]] for crd in crds()]
     assert columns == [

@@ -107,6 +107,14 @@ def test_a_document_is_what_kubectl_reads(text: str, want: object) -> None:
         ("apiVersion: x/v1\nkind: Thing\nmetadata: {name: ''}", "metadata.name must be a string"),
         ("apiVersion: x/v1\nkind: Thing\nmetadata: {name: t1, namespace: 5}", "metadata.namespace must be a string, not 5"),
         ("apiVersion: x/v1\nkind: Thing\nmetadata: {name: t1, uid: []}", "metadata.uid must be a string, not a list"),
+        ("apiVersion: x/v1\nkind: Thing\nmetadata: {name: t1, generation: {a: 1}}", "metadata.generation must be an integer, not an object"),
+        ("apiVersion: x/v1\nkind: Thing\nmetadata: {name: t1, generation: true}", "metadata.generation must be an integer, not true"),
+        ("apiVersion: x/v1\nkind: Thing\nmetadata: {name: t1, generation: '1'}", 'metadata.generation must be an integer, not "1"'),
+        ("metadata: {name: ${NAME}, a: b}", 'line 1 has "${NAME}": it looks like a template, which must be rendered first'),
+        ("a: 1\nb: {{ .Values.b }}", 'line 2 has "{{ .Values.b }}": it looks like a template'),
+        ("{{- if .Values.x }}\na: 1", 'line 1 has "{{- if .Values.x }}": it looks like a template'),
+        ('{"a": 1}\n{"b": 2}\n', "file.yaml:2:1: Extra data: a file must hold one JSON object, and more follows the first"),
+        ('{"a": 1} {"b": 2}', "file.yaml:1:10: Extra data: a file must hold one JSON object"),
         (b"a: \xff", "is not UTF-8, at byte 3"),
     ],
 )  # fmt: skip
@@ -152,6 +160,23 @@ def test_json_is_read_as_json(tmp_path: Path) -> None:
 def test_a_flow_mapping_is_yaml_although_it_begins_like_json(tmp_path: Path) -> None:
     text = "{apiVersion: x/v1, kind: Thing, metadata: {name: t1, namespace: null}, v: yes}"
     assert read(tmp_path, text)["v"] is True
+
+
+def test_a_flow_mapping_with_quotes_and_a_comment_is_yaml_although_it_begins_like_json(tmp_path: Path) -> None:
+    assert read(tmp_path, '{"apiVersion": "x/v1", "kind": "Thing", "metadata": {"name": "n"}} # yes')["kind"] == "Thing"
+
+
+def test_a_template_that_parses_and_a_duplicate_key_in_one_are_taken_as_they_are(tmp_path: Path) -> None:
+    assert read(tmp_path, HEAD + "v: ${VALUE}")["v"] == "${VALUE}"
+    with pytest.raises(DocumentError) as caught:
+        read(tmp_path, HEAD + "v: ${VALUE}\nv: 1")
+    assert str(caught.value).endswith('duplicate key "v"')
+
+
+@pytest.mark.parametrize("empty", ["''", "null"])
+def test_an_empty_namespace_or_uid_is_absent(tmp_path: Path, empty: str) -> None:
+    text = f"apiVersion: x/v1\nkind: Thing\nmetadata: {{name: t1, namespace: {empty}, uid: {empty}, generation: null}}"
+    assert read(tmp_path, text)["metadata"] == {"name": "t1", "generation": None}
 
 
 def test_a_byte_order_mark_and_empty_documents_are_nothing(tmp_path: Path) -> None:

@@ -54,11 +54,21 @@ def test_a_backend_is_read_whole() -> None:
         ({"runtimes": [{}]}, "spec.runtimes[0].name is required"),
         ({"runtimes": [{"name": ""}]}, "spec.runtimes[0].name must have at least 1 character"),
         ({"probeRuntime": None}, "spec.probeRuntime is required"),
-        ({"gpuResource": "cpu"}, "spec.gpuResource must match pattern"),
-        ({"gpuResource": "hugepages-2Mi"}, "spec.gpuResource must match pattern"),
-        ({"gpuResource": "Nvidia.com/gpu"}, "spec.gpuResource must match pattern"),
-        ({"gpuResource": "nvidia.com/"}, "spec.gpuResource must match pattern"),
-        ({"gpuResource": "nvidia.com/" + "x" * 64}, "spec.gpuResource must match pattern"),
+        ({"gpuResource": "cpu"}, "spec.gpuResource must be an extended resource: a domain, a slash"),
+        ({"gpuResource": "hugepages-2Mi"}, "spec.gpuResource must be an extended resource: a domain, a slash"),
+        ({"gpuResource": "Nvidia.com/gpu"}, "spec.gpuResource must be an extended resource: a domain, a slash"),
+        ({"gpuResource": "nvidia.com/"}, "spec.gpuResource must be an extended resource: a domain, a slash"),
+        ({"gpuResource": "nvidia.com/" + "x" * 64}, "spec.gpuResource must be an extended resource: a domain, a slash"),
+        ({"gpuResource": "requests.nvidia.com/gpu"}, "spec.gpuResource must be an extended resource"),
+        ({"gpuResource": "kubernetes.io/x"}, "spec.gpuResource must be an extended resource"),
+        ({"gpuResource": "gpu.kubernetes.io/x"}, "spec.gpuResource must be an extended resource"),
+        ({"gpuResource": "nvidia.com/gpu\n"}, "spec.gpuResource must be an extended resource"),
+        (
+            {"kueue": {"queue": "Bad Name!", "admissionCheck": "c"}},
+            "spec.kueue.queue must be the name of an object: lower-case letters, digits, - and ., such as team-a, not",
+        ),
+        ({"kueue": {"queue": "q" * 64, "admissionCheck": "c"}}, "spec.kueue.queue must have at most 63 characters"),
+        ({"kueue": {"queue": "q", "admissionCheck": "a/b"}}, "spec.kueue.admissionCheck must be the name of an object"),
         ({"kueue": {"queue": "q"}}, "spec.kueue.admissionCheck is required"),
         (
             {"timeouts": {"call": "0s"}},
@@ -104,6 +114,12 @@ def test_a_backends_state_is_the_first_word(state: str | None, error_class: Erro
     if found:
         assert found.name == "state"
         assert '"default"' in found.text
+
+
+def test_a_name_that_no_backend_has_is_told_as_that() -> None:
+    found = backend_problem("", None)
+    assert found
+    assert (found.error_class, str(found)) == (ErrorClass.INVALID, "backend: must be the name of a DispatchBackend")
 
 
 def test_the_examples_in_the_models_are_right() -> None:

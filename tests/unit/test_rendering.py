@@ -227,6 +227,10 @@ def test_an_object_without_a_request_has_no_name(start: dict[str, Any]) -> None:
         ({"backend": "b", "gate": "Open", "retry": "Never"}, ("b", Gate.OPEN, Retry.NEVER)),
         ({"gate": "Held", "request": 5}, ("default", Gate.HELD, Retry.ON_CHANGE)),
         ({"backend": 5, "gate": "open", "retry": True}, ("", Gate.CLOSED, Retry.ON_CHANGE)),
+        ({"backend": ""}, ("", Gate.CLOSED, Retry.ON_CHANGE)),
+        ({"backend": "."}, ("", Gate.CLOSED, Retry.ON_CHANGE)),
+        ({"backend": "a/b"}, ("", Gate.CLOSED, Retry.ON_CHANGE)),
+        ({"backend": "..."}, ("...", Gate.CLOSED, Retry.ON_CHANGE)),
         ({"backend": None, "gate": None}, ("default", Gate.CLOSED, Retry.ON_CHANGE)),
     ],
 )

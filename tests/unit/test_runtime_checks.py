@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,12 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dispatch_operator.api.enums import ErrorClass
+from dispatch_operator.checks.compatibility import SHORTER_NAMES, runtime_limits
 from dispatch_operator.checks.problems import class_of
 from dispatch_operator.checks.runtime import RULES, runtime_problems
 from support.builders import make_backend, make_runtime, make_start
 from support.rendering import problems, read_backend, render_train_job, terms_of
+from support.runtime_parts import (
+    Object,
+    another_job,
+    initializer,
+    job,
+    job_set,
+    json_values,
+    node,
+    places,
+    pod,
+    trainer,
+)
 
-Object = dict[str, Any]
 Change = Callable[[Object], object]
 GPU = "nvidia.com/gpu"
 LABELS = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
@@ -26,31 +39,6 @@ def broken(change: Change) -> list[tuple[str, str]]:
     found = list(runtime_problems(runtime, GPU))
     assert all(problem.error_class is ErrorClass.UNSUPPORTED and str(problem).isprintable() for problem in found)
     return [(problem.name, problem.text) for problem in found]
-
-
-def job_set(runtime: Object) -> Any:
-    return runtime["spec"]["template"]["spec"]
-
-
-def trainer(runtime: Object) -> Any:
-    return job_set(runtime)["replicatedJobs"][0]
-
-
-def job(runtime: Object) -> Any:
-    return trainer(runtime)["template"]["spec"]
-
-
-def pod(runtime: Object) -> Any:
-    return job(runtime)["template"]["spec"]
-
-
-def node(runtime: Object) -> Any:
-    return pod(runtime)["containers"][0]
-
-
-def another_job(runtime: Object, name: str = "prep", **template: Any) -> None:
-    made = {"name": name, "template": {"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}, **template}}
-    job_set(runtime)["replicatedJobs"].append(made)
 
 
 BREAKS: list[tuple[str, Change, str]] = [
@@ -167,6 +155,16 @@ BREAKS: list[tuple[str, Change, str]] = [
         )
     ),
     ("podinfo-free", lambda r: node(r).update(volumeMounts=[{}]), "mountPath must be a string"),
+    ("no-pod-group", lambda r: r["spec"].update(podGroupPolicy={"volcano": {}}), "spec.podGroupPolicy is stated"),
+    ("no-pod-group", lambda r: r["spec"].update(podGroupPolicy={}), "spec.podGroupPolicy is stated"),
+    *(
+        row
+        for step in ("dataset-initializer", "model-initializer")
+        for row in (
+            ("initializer-container", lambda r, step=step: initializer(r, step, "c"), f"must have a container named {step}"),
+            ("initializer-container", lambda r, step=step: initializer(r, step, step, replicas=2), "replicas must be 1, not 2"),
+        )
+    ),
 ]  # fmt: skip
 
 
@@ -209,6 +207,10 @@ def test_names_the_rule_and_the_path_that_breaks_it(rule: str, change: Change, s
         lambda r: node(r).update(
             volumeMounts=[{"mountPath": path} for path in ("/var/run", "/var/run/dispatcher", "/x/var/run/dispatch", "/")],
         ),
+        lambda r: r["spec"].update(podGroupPolicy=None),
+        lambda r: initializer(r, "dataset-initializer", "dataset-initializer"),
+        lambda r: initializer(r, "model-initializer", "model-initializer", replicas=1),
+        lambda r: initializer(r, "another-step", "c", replicas=2),
         lambda r: pod(r).update(volumes=[{"name": "dispatch"}], initContainers=[{"volumeMounts": [{"mountPath": "/var/run/dispatch"}]}]),
     ],
 )  # fmt: skip
@@ -247,21 +249,6 @@ def test_the_first_labelled_job_is_the_trainers() -> None:
     assert {name for name, _ in broken(change)} == {"one-trainer", "node-container", "no-pod-retry"}
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from(["", "x", "node", "\ud800\n", 1.5]),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(["name", "spec", "\ud800", "labels"]), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
-
-
 EVERYTHING = make_runtime()
 for _change in (
     lambda r: job_set(r).update(
@@ -275,17 +262,20 @@ for _change in (
     lambda r: another_job(r, metadata={"labels": {}, "annotations": {}}),
 ):
     _change(EVERYTHING)
-IDS = {name for name, _ in RULES} | {"names-fit", "procsPerNode", "env"}
+IDS = {rule.id for rule in RULES} | {"names-fit", "procsPerNode", "gpusPerNode", "env"}
 
 
-@given(st.sampled_from(places(EVERYTHING["spec"])), json_values)
+# A spec that is no object is refused before any check, when the runtime is read.
+@given(st.sampled_from(places(EVERYTHING["spec"])[1:]), json_values)
 def test_no_shape_of_a_runtime_can_break_a_check(place: tuple[Any, ...], value: Any) -> None:
     holder = {"spec": copy.deepcopy(EVERYTHING["spec"])}
     at: Any = holder
     for step in ("spec", *place)[:-1]:
         at = at[step]
     at[("spec", *place)[-1]] = value
-    found = problems(make_start(procsPerNode=1, env={"PET_NNODES": ""}), read_backend(make_backend()), holder)
+    start = make_start(procsPerNode=1, gpusPerNode=1, env={"PET_NNODES": ""})
+    found = problems(start, read_backend(make_backend()), holder)
+    assert all(limit.text.isprintable() for limit in runtime_limits(holder, GPU))
     assert {problem.name for problem in found} <= IDS
     assert all(str(problem).isprintable() for problem in found)
     backend = read_backend(make_backend())
@@ -356,12 +346,142 @@ def test_hostnames_must_fit(request_: Object, change: Change, fits: bool) -> Non
     assert ("names-fit" not in {problem.name for problem in found}) == fits
 
 
+@pytest.mark.parametrize("name", ["nodes", "job", "submission"])
+@pytest.mark.parametrize("value", [{}, 5])
+def test_an_extension_that_is_called_like_a_field_hides_no_hostname(name: str, value: Any) -> None:
+    runtime = make_runtime()
+    another_job(runtime, "x" * 40)
+    start = make_start(extensions={**REFERENCE, "kubeflow/RuntimeRef": {"name": "torch-dispatch"}, name: value})
+    found = {problem.name for problem in problems(start, read_backend(make_backend()), runtime)}
+    assert found == {name, "names-fit"}
+
+
+def test_hostnames_of_a_request_that_is_missing_are_not_counted() -> None:
+    runtime = make_runtime()
+    another_job(runtime, "x" * 40)
+    for spec in ({}, {"request": {"job": "01J9ZQ4V8Y3N5T7R2C6W1X0ABK", "submission": 1}}):
+        found = problems({"spec": spec}, read_backend(make_backend()), runtime)
+        assert "names-fit" not in {problem.name for problem in found}
+
+
 def test_the_trainers_hostnames_are_counted_with_the_requests_nodes() -> None:
     runtime = make_runtime()
     trainer(runtime)["name"] = "x" * 20
     for nodes, fits in ((10, True), (11, False)):
         found = {problem.name for problem in problems(make_start(nodes=nodes), read_backend(make_backend()), runtime)}
         assert ("names-fit" not in found) == fits
+
+
+@pytest.mark.parametrize(
+    ("resources", "gpus", "says"),
+    [
+        ({"claims": [{"name": "gpu"}]}, 4, "resources.claims is stated, and Trainer drops the claims of a job that asks for"),
+        ({"claims": [{"name": "gpu"}]}, 0, ""),
+        ({"claims": []}, 4, ""),
+        ({"limits": {"amd.com/gpu": 8}}, 4, "limits[amd.com/gpu] is stated, and a pod would ask for it and for nvidia.com/gpu"),
+        ({"requests": {"amd.com/gpu": "8"}}, 4, "requests[amd.com/gpu] is stated"),
+        ({"limits": {"amd.com/gpu": 8}}, 0, ""),
+        *(
+            ({"limits": {name: 1}}, 1, f"limits[{name}] is stated")
+            for name in (
+                "nvidia.com/mig-1g.5gb", "nvidia.com/gpu.shared", "google.com/tpu", "cloud-tpus.google.com/v3",
+                "huawei.com/Ascend910", "huawei.com/npu-core", "habana.ai/gaudi", "aws.amazon.com/neuroncore",
+                "gpu.intel.com/xe", "cambricon.com/mlu", "tencent.com/vgpu", "NVIDIA.com/GPU",
+            )
+        ),
+        *(
+            ({"limits": {name: 1}}, 1, "")
+            for name in (
+                "cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "vpc.amazonaws.com/efa", "rdma/hca_shared_devices_a",
+                "nvidia.com/hostdev", "smarter-devices/input", "nvidia.com/gpumem", "migrate.example/x",
+            )
+        ),
+        ({"limits": {"amd.com/gpu": None}}, 1, ""),
+    ],
+)  # fmt: skip
+def test_devices_of_a_runtime_beside_the_requests_are_refused(resources: Object, gpus: int, says: str) -> None:
+    runtime = make_runtime()
+    node(runtime)["resources"] = resources
+    pod(runtime)["containers"].append({"name": "side", "resources": {"limits": {"amd.com/gpu": 1}, "claims": [{}]}})
+    found = problems(make_start(gpusPerNode=gpus), read_backend(make_backend()), runtime)
+    assert [(problem.error_class, problem.name) for problem in found] == (
+        [(ErrorClass.UNSUPPORTED, "gpusPerNode")] if says else []
+    )
+    assert all(problem.text.startswith(f"{gpus} is not possible: spec.") and says in problem.text for problem in found)
+    assert list(runtime_problems(runtime, GPU)) == []
+
+
+def test_devices_of_a_wrong_type_are_told_by_the_rule_that_looks_for_them() -> None:
+    runtime = make_runtime()
+    node(runtime)["resources"] = {"limits": 5}
+    found = problems(make_start(gpusPerNode=1), read_backend(make_backend()), runtime)
+    assert {problem.name for problem in found} == {"no-gpu-resource"}
+
+
+@pytest.mark.parametrize(
+    ("resource", "request_", "policy", "refused"),
+    [
+        ("google.com/tpu", {"gpusPerNode": 4}, {"torch": {}}, True),
+        ("google.com/tpu", {"gpusPerNode": 1}, {"torch": {}}, True),
+        ("google.com/tpu", {"gpusPerNode": 4, "procsPerNode": 4}, {"torch": {}}, False),
+        ("google.com/tpu", {}, {"torch": {}}, False),
+        ("google.com/tpu", {"gpusPerNode": 4}, {"jax": {}}, False),
+        ("huawei.com/Ascend910", {"gpusPerNode": 8}, {"torch": {}}, True),
+        ("nvidia.com/mig-1g.5gb", {"gpusPerNode": 2}, {"torch": {}}, True),
+        ("amd.com/gpu", {"gpusPerNode": 4}, {"torch": {}}, False),
+        ("example.com/vGPU", {"gpusPerNode": 4}, {"torch": {}}, False),
+        ("gpu.intel.com/i915", {"gpusPerNode": 4}, {"torch": {}}, False),
+    ],
+)
+def test_processes_that_trainer_would_not_count_must_be_stated(
+    resource: str, request_: Object, policy: Object, refused: bool
+) -> None:
+    runtime = make_runtime()
+    runtime["spec"]["mlPolicy"] = policy
+    found = problems(make_start(**request_), read_backend(make_backend(gpuResource=resource)), runtime)
+    assert [(problem.error_class, problem.name) for problem in found] == (
+        [(ErrorClass.UNSUPPORTED, "procsPerNode")] if refused else []
+    )
+    assert all(f"starts 1 process for any number of {resource}" in problem.text for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("prep", []),
+        # "dj-" + 26 + "-s" is 31 characters; with 6 digits 20 are left for "-<job>-0-0".
+        ("x" * 15, []),
+        (
+            "x" * 16,
+            ["every request is refused from submission 100,000 on: spec.template.spec.replicatedJobs[1].name is"],
+        ),
+        ("model-initializer", ["from submission 10,000 on"]),
+        ("dataset-initializer", ["from submission 100 on"]),
+        ("x" * 21, ["which is too long: no hostname fits 57 characters"]),
+    ],
+)
+def test_says_from_which_submission_on_hostnames_do_not_fit(name: str, says: list[str]) -> None:
+    runtime = make_runtime()
+    another_job(runtime, name)
+    limits = runtime_limits(runtime, GPU)
+    assert [limit.name for limit in limits] == ["names-fit"] * len(says)
+    assert all(text in limit.text for text, limit in zip(says, limits, strict=True))
+    assert [limit.refuses_all for limit in limits] == [len(name) > 20] * len(says)
+    for submission in (1, 10, 99, 100, 9_999, 10_000, 99_999, 100_000, 999_999):
+        fits = not problems(make_start(submission=submission), read_backend(make_backend()), runtime)
+        assert fits == (len("dj--s-0-0-") + 26 + len(str(submission)) + len(name) <= 57)
+
+
+def test_the_limits_of_a_runtime_name_its_devices_and_processes() -> None:
+    runtime = make_runtime()
+    node(runtime)["resources"] = {"claims": [{"name": "g"}]}
+    found = [(limit.name, limit.text.split(": ")[0]) for limit in runtime_limits(runtime, "google.com/tpu")]
+    assert found == [
+        ("gpusPerNode", "a request with it is refused"),
+        ("procsPerNode", "a request with gpusPerNode must state it"),
+    ]
+    assert runtime_limits({}, GPU) == ()
+    assert runtime_limits({"spec": {"template": {"spec": {"replicatedJobs": [{}]}}}}, GPU) == ()
 
 
 REFERENCE = {"dispatch/Image": {"ref": "i"}}
@@ -386,6 +506,24 @@ def test_a_runtime_that_may_not_be_read_is_named_and_nothing_that_needs_it(refer
     assert says in found.text
 
 
+@pytest.mark.parametrize(
+    ("extension", "want"),
+    [
+        ({"kind": "Pod"}, ["name must be that of a runtime", 'kind "Pod" is not supported']),
+        ({"kind": "Pod", "name": 5}, ["name must be a string, not 5", 'kind "Pod" is not supported']),
+        ({"kind": 5, "name": ""}, ["kind must be a string, not 5", "name must be that of a runtime"]),
+        ({"kind": "TrainingRuntime"}, ["name must be that of a runtime"]),
+    ],
+)
+def test_a_missing_name_does_not_hide_a_kind_that_is_not_supported(extension: Object, want: list[str]) -> None:
+    start = make_start(extensions={**REFERENCE, "kubeflow/RuntimeRef": extension})
+    found = problems(start, read_backend(make_backend()), None)
+    assert {problem.name for problem in found} == {"kubeflow/RuntimeRef"}
+    assert len(found) == len(want)
+    assert all(text in problem.text for text, problem in zip(want, found, strict=True))
+    assert class_of(found) is ErrorClass.INVALID
+
+
 def test_request_and_runtime_are_reported_together_as_invalid() -> None:
     runtime = make_runtime()
     node(runtime)["args"] = ["x"]
@@ -396,11 +534,28 @@ def test_request_and_runtime_are_reported_together_as_invalid() -> None:
 
 
 def test_the_order_of_the_rules_is_the_contracts() -> None:
-    assert [name for name, _ in RULES] == [
+    assert [rule.id for rule in RULES] == [
         "known-policy", "one-trainer", "node-container", "stable-dns", "no-args", "no-pod-retry", "recreate-restarts",
         "success-means-trainer", "no-ttl", "no-deadline", "no-gpu-resource", "no-reserved-env", "no-reserved-keys",
-        "not-suspended", "podinfo-free",
+        "not-suspended", "podinfo-free", "no-pod-group", "initializer-container",
     ]  # fmt: skip
+
+
+def test_reasons_and_remedies_are_those_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "contract.md").read_text().partition("## Runtime rules")[2]
+    rows = [line.strip("| ").split(" | ") for line in page.partition("## Read-back")[0].splitlines() if "| `" in line]
+    told = {row[0].strip("`"): (row[2].replace("`", ""), row[3].replace("`", "")) for row in rows}
+    assert told.pop("names-fit")[1] == SHORTER_NAMES
+    assert told == {rule.id: (rule.reason, rule.remedy) for rule in RULES}
+
+
+def test_a_problem_of_a_rule_bears_its_remedy() -> None:
+    (found,) = runtime_problems({"spec": {**make_runtime()["spec"], "mlPolicy": 5}}, GPU)
+    assert found.remedy.startswith("write mlPolicy: {numNodes: 1}")
+    runtime = make_runtime()
+    another_job(runtime, "x" * 40)
+    (found,) = problems(make_start(), read_backend(make_backend()), runtime)
+    assert (found.name, found.remedy) == ("names-fit", SHORTER_NAMES)
 
 
 @pytest.mark.parametrize(
@@ -408,14 +563,14 @@ def test_the_order_of_the_rules_is_the_contracts() -> None:
     [
         (
             lambda r: job_set(r).update(replicatedJobs=5),
-            {"one-trainer", "no-ttl", "no-reserved-keys", "not-suspended"},
+            {"one-trainer", "no-ttl", "no-reserved-keys", "not-suspended", "initializer-container"},
         ),
-        (lambda r: trainer(r)["template"].update(metadata=5), {"one-trainer", "no-reserved-keys"}),
+        (lambda r: trainer(r)["template"].update(metadata=5), {"one-trainer", "no-reserved-keys", "initializer-container"}),
         (
             lambda r: r["spec"].update(template=[5]),
             {
                 "one-trainer", "stable-dns", "recreate-restarts", "success-means-trainer", "no-ttl",
-                "no-reserved-keys", "not-suspended",
+                "no-reserved-keys", "not-suspended", "initializer-container",
             },
         ),
     ],

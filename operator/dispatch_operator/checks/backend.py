@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from dispatch_operator.api.enums import BackendState, ErrorClass
 from dispatch_operator.api.models import Backend
+from dispatch_operator.api.models.start import BACKEND
 from dispatch_operator.api.models.status import GateState
 from dispatch_operator.api.quoting import quote
 from dispatch_operator.checks.problems import Problem
@@ -12,7 +13,12 @@ STATE = "state"
 
 
 def backend_problem(name: str, backend: Backend | None) -> Problem | None:
-    """Return why nothing else of the request is looked at, or None when the backend is open."""
+    """Return why nothing else of the request is looked at, or None when the backend is open.
+
+    An empty name, which start options have for one that is wrong, is told as that: there is no backend to look for.
+    """
+    if not name:
+        return Problem(ErrorClass.INVALID, "backend", BACKEND)
     if backend is None:
         return Problem(
             ErrorClass.UNREACHABLE,

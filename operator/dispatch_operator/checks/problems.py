@@ -16,6 +16,8 @@ class Problem:
     """A field of the request, an extension, the id of a runtime rule, or the word ``state``."""
     text: str
     """What is wrong, with the value and what is allowed; never ends with a full stop."""
+    remedy: str = ""
+    """What to write instead, where a rule for runtimes says so."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.text}"

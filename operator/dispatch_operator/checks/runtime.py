@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.api.group import (
@@ -21,6 +21,10 @@ from dispatch_operator.api.quoting import escaped, quote
 from dispatch_operator.checks.json_node import Part, WrongShapeError
 from dispatch_operator.checks.problems import Problem
 
+INITIALIZER_STEPS = ("dataset-initializer", "model-initializer")
+"""Values of Trainer's ancestor label, each also the name of a container that Trainer's webhook asks for."""
+INITIALIZER_STEPS = ("dataset-initializer", "model-initializer")
+"""Values of Trainer's ancestor label, each also the name of a container that Trainer's webhook asks for."""
 POLICIES = ("torch", "jax", "xgboost")
 MOST_RESTARTS = 999_999
 _POD = ("template", "spec", "template")
@@ -110,7 +114,7 @@ def node_container(trainer: Part, _: Runtime) -> Texts:
     if name.value != NODE:
         yield f"{name} must be {NODE}, not {quote(name.value)}"
     containers = trainer.at(*_POD, "spec", "containers")
-    if not _nodes(trainer):
+    if not nodes(trainer):
         yield f"{containers} must have a container named {NODE}"
 
 
@@ -128,7 +132,7 @@ def stable_dns(runtime: Runtime) -> Texts:
 @of_trainer
 def no_args(trainer: Part, _: Runtime) -> Texts:
     """Trainer would append them to the job's command."""
-    for node in _nodes(trainer):
+    for node in nodes(trainer):
         if node.at("args").is_stated:
             yield f"{node.at('args')} is stated, and Trainer would append it to the job's command"
 
@@ -197,7 +201,7 @@ def no_deadline(trainer: Part, _: Runtime) -> Texts:
 @of_trainer
 def no_gpu_resource(trainer: Part, runtime: Runtime) -> Texts:
     """The number is the request's."""
-    for node in _nodes(trainer):
+    for node in nodes(trainer):
         for kind in ("requests", "limits"):
             amount = node.at("resources", kind, runtime.gpu_resource)
             if amount.is_stated:
@@ -207,7 +211,7 @@ def no_gpu_resource(trainer: Part, runtime: Runtime) -> Texts:
 @of_trainer
 def no_reserved_env(trainer: Part, _: Runtime) -> Texts:
     """The prologue trusts DISPATCH_ variables."""
-    for node in _nodes(trainer):
+    for node in nodes(trainer):
         for entry in node.at("env").items():
             if entry.at("name").text().startswith(DISPATCH_ENV):
                 yield f"{entry.at('name')} is {quote(entry.at('name').value)}, and {DISPATCH_ENV} is dispatch's own"
@@ -244,31 +248,147 @@ def podinfo_free(trainer: Part, _: Runtime) -> Texts:
     for volume in trainer.at(*_POD, "spec", "volumes").items():
         if volume.at("name").value == PODINFO_VOLUME:
             yield f"{volume.at('name')} is {PODINFO_VOLUME}, which is dispatch's own"
-    for node in _nodes(trainer):
+    for node in nodes(trainer):
         for mount in node.at("volumeMounts").items():
             path = mount.at("mountPath")
             if f"{_cleaned(path.text())}/".startswith(f"{PODINFO_PATH}/"):
                 yield f"{path} is {quote(path.value)}, and {PODINFO_PATH} is dispatch's own"
 
 
-RULES: tuple[tuple[str, Rule], ...] = (
-    ("known-policy", known_policy),
-    ("one-trainer", one_trainer),
-    ("node-container", node_container),
-    ("stable-dns", stable_dns),
-    ("no-args", no_args),
-    ("no-pod-retry", no_pod_retry),
-    ("recreate-restarts", recreate_restarts),
-    ("success-means-trainer", success_means_trainer),
-    ("no-ttl", no_ttl),
-    ("no-deadline", no_deadline),
-    ("no-gpu-resource", no_gpu_resource),
-    ("no-reserved-env", no_reserved_env),
-    ("no-reserved-keys", no_reserved_keys),
-    ("not-suspended", not_suspended),
-    ("podinfo-free", podinfo_free),
+def no_pod_group(runtime: Runtime) -> Texts:
+    """Where the PodGroup CRDs are missing, Trainer fails to make the JobSet for ever, and tells it in its log alone."""
+    policy = runtime.spec.at("podGroupPolicy")
+    if policy.is_stated:
+        yield f"{policy} is stated, and where its PodGroup CRDs are missing the job would wait without a word"
+
+
+def initializer_container(runtime: Runtime) -> Texts:
+    """Trainer's webhook judges the copy, also where a label of the source keeps it away from the source."""
+    for job in runtime.jobs():
+        step = _ancestor(job).value
+        if step not in INITIALIZER_STEPS:
+            continue
+        replicas, containers = job.at("replicas"), job.at(*_POD, "spec", "containers")
+        if replicas.integer(default=1) != 1:
+            yield f"{replicas} must be 1, not {quote(replicas.value)}"
+        if not any(container.at("name").value == step for container in containers.items()):
+            yield f"{containers} must have a container named {step}, as the job's label says"
+
+
+class RuntimeRule(NamedTuple):
+    """A runtime rule: how it is checked, why it is there, and what to write in a runtime that breaks it."""
+
+    id: str
+    check: Rule
+    reason: str
+    remedy: str
+
+
+RULES: tuple[RuntimeRule, ...] = (
+    RuntimeRule(
+        "known-policy",
+        known_policy,
+        "Other policies run the command elsewhere, twice, or joined into one string.",
+        "write mlPolicy: {numNodes: 1}, with one of torch: {}, jax: {}, xgboost: {} in it or none",
+    ),
+    RuntimeRule(
+        "one-trainer",
+        one_trainer,
+        "Trainer puts command, image and environment into the labelled job.",
+        "put the label on the template of one job, with replicas: 1",
+    ),
+    RuntimeRule(
+        "node-container",
+        node_container,
+        "Trainer's rendezvous addresses assume these names.",
+        "call the job and the container node",
+    ),
+    RuntimeRule(
+        "stable-dns",
+        stable_dns,
+        "The nodes find each other by hostnames that Trainer computes.",
+        "leave network.subdomain, network.enableDNSHostnames and coordinator out",
+    ),
+    RuntimeRule(
+        "no-args",
+        no_args,
+        "Trainer would append them to the job's command.",
+        "remove args, and put them into the request's command",
+    ),
+    RuntimeRule(
+        "no-pod-retry",
+        no_pod_retry,
+        "A retried pod would run twice in one epoch.",
+        "write backoffLimit: 0 and restartPolicy: Never; the JobSet restarts, by failurePolicy.maxRestarts",
+    ),
+    RuntimeRule(
+        "recreate-restarts",
+        recreate_restarts,
+        "Such restarts do not count in the epoch, which has six digits for them.",
+        "state maxRestarts alone, or the strategy Recreate",
+    ),
+    RuntimeRule(
+        "success-means-trainer",
+        success_means_trainer,
+        "The TrainJob's success must be the job's.",
+        "leave successPolicy out",
+    ),
+    RuntimeRule(
+        "no-ttl",
+        no_ttl,
+        "The outcome must stay readable.",
+        "remove ttlSecondsAfterFinished",
+    ),
+    RuntimeRule(
+        "no-deadline",
+        no_deadline,
+        "The time limit is the request's.",
+        "remove activeDeadlineSeconds, and state timeLimit in the request",
+    ),
+    RuntimeRule(
+        "no-gpu-resource",
+        no_gpu_resource,
+        "The number of GPUs is the request's.",
+        "remove it, and state gpusPerNode in the request; keep cpu and memory",
+    ),
+    RuntimeRule(
+        "no-reserved-env",
+        no_reserved_env,
+        "The prologue trusts these variables.",
+        "use other names, and no prefix such as D",
+    ),
+    RuntimeRule(
+        "no-reserved-keys",
+        no_reserved_keys,
+        "These keys identify a submission, and the queue is the backend's.",
+        "remove these labels and annotations",
+    ),
+    RuntimeRule(
+        "not-suspended",
+        not_suspended,
+        "Only the gate may keep a started job from running.",
+        "remove suspend and managedBy",
+    ),
+    RuntimeRule(
+        "podinfo-free",
+        podinfo_free,
+        "Dispatch mounts the pod's labels and annotations there.",
+        "use another name and another path",
+    ),
+    RuntimeRule(
+        "no-pod-group",
+        no_pod_group,
+        "Without the PodGroup CRDs Trainer makes no JobSet, and the job waits without a word.",
+        "remove podGroupPolicy; in Kueue mode all pods of a job are admitted together",
+    ),
+    RuntimeRule(
+        "initializer-container",
+        initializer_container,
+        "Trainer's webhook denies the copy, also where a label of the source keeps the webhook from the source.",
+        "call the container as the label says, with replicas: 1",
+    ),
 )
-"""Every rule that needs no request, in the contract's order; names-fit is in ``checks.fit``."""
+"""Every rule that needs no request, in the contract's order; names-fit is in ``checks.compatibility``."""
 
 
 def runtime_problems(raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Problem]:
@@ -277,17 +397,17 @@ def runtime_problems(raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Prob
     A part of a wrong type breaks each rule that has to look into it.
     """
     runtime = Runtime(Part(("spec",), raw.get("spec")), gpu_resource)
-    for rule, check in RULES:
-        yield from rule_problems(rule, check(runtime))
+    for rule in RULES:
+        yield from rule_problems(rule.id, rule.check(runtime), rule.remedy)
 
 
-def rule_problems(rule: str, texts: Texts) -> Iterator[Problem]:
+def rule_problems(rule: str, texts: Texts, remedy: str) -> Iterator[Problem]:
     """Yield what one rule finds, a wrong type included."""
     try:
         for text in texts:
-            yield Problem(ErrorClass.UNSUPPORTED, rule, text)
+            yield Problem(ErrorClass.UNSUPPORTED, rule, text, remedy)
     except WrongShapeError as error:
-        yield Problem(ErrorClass.UNSUPPORTED, rule, str(error))
+        yield Problem(ErrorClass.UNSUPPORTED, rule, str(error), remedy)
 
 
 def _ancestor(job: Part) -> Part:
@@ -301,7 +421,7 @@ def _is_labelled(job: Part) -> bool:
         return False
 
 
-def _nodes(trainer: Part) -> list[Part]:
+def nodes(trainer: Part) -> list[Part]:
     """Return the trainer's container; a list, because it may be missing."""
     containers = trainer.at(*_POD, "spec", "containers").items()
     return [container for container in containers if container.at("name").value == NODE]

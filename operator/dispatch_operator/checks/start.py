@@ -44,23 +44,36 @@ def reference(reading: StartReading) -> RuntimeReference | None:
 
 def start_problems(reading: StartReading, backend: Backend, runtime: Mapping[str, Any] | None) -> Iterator[Problem]:
     """Yield every problem of steps 2 to 4; a ``runtime`` of None does not exist or may not be read."""
-    found = tuple(request_problems(reading))
-    yield from found
+    yield from request_problems(reading)
     wanted = reference(reading)
     if wanted is None:
-        return
-    if (text := _why_not_read(wanted, backend)) is not None:
+        yield from _kind_problem(reading)
+    elif (text := _why_not_read(wanted, backend)) is not None:
         yield Problem(ErrorClass.UNSUPPORTED, RUNTIME_REF, text)
     elif runtime is None:
         yield Problem(ErrorClass.UNSUPPORTED, RUNTIME_REF, f"{wanted} does not exist")
     else:
         yield from runtime_problems(runtime, backend.spec.gpu_resource)
-        yield from fit_problems(reading.request, runtime, frozenset(problem.name for problem in found))
+        yield from fit_problems(reading, runtime, backend.spec.gpu_resource)
+
+
+def _kind_problem(reading: StartReading) -> Iterator[Problem]:
+    """Say that a kind is not supported, also where a missing name leaves nothing to read."""
+    extension = reading.request.spec.extensions.runtime_ref
+    faulty = reading.is_faulty("request", "spec", "extensions", RUNTIME_REF, "kind")
+    if extension is not None and not faulty and (text := _unsupported(extension.kind)) is not None:
+        yield Problem(ErrorClass.UNSUPPORTED, RUNTIME_REF, text)
+
+
+def _unsupported(kind: str) -> str | None:
+    return (
+        None if kind in set(RuntimeKind) else f"kind {quote(kind)} is not supported, only {' and '.join(RuntimeKind)}"
+    )
 
 
 def _why_not_read(wanted: RuntimeReference, backend: Backend) -> str | None:
-    if wanted.kind not in set(RuntimeKind):
-        return f"kind {quote(wanted.kind)} is not supported, only {' and '.join(RuntimeKind)}"
+    if (text := _unsupported(wanted.kind)) is not None:
+        return text
     if not wanted.is_among(backend.spec.runtimes):
         return f"{wanted} is not one of the backend's runtimes"
     return None

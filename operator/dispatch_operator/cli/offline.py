@@ -1,6 +1,6 @@
-"""The commands that need no cluster: ``render``, ``check-runtime`` and ``crds`` (docs/contract.md, Command line)."""
+"""The commands `render` and `crds`, which need no cluster (docs/contract.md, Command line)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import click
@@ -8,32 +8,23 @@ import click
 from dispatch_operator.api.crds import crds
 from dispatch_operator.api.group import API_VERSION, TRAINER_API_VERSION
 from dispatch_operator.api.kinds import Kind, RuntimeKind
-from dispatch_operator.api.models import Backend, InvalidObject, read_backend
+from dispatch_operator.api.models import Backend
 from dispatch_operator.api.quoting import escaped
 from dispatch_operator.checks.backend import backend_problem
-from dispatch_operator.checks.problems import Problem
-from dispatch_operator.checks.runtime import runtime_problems
-from dispatch_operator.documents import DocumentError, read_object, to_json, to_yaml
+from dispatch_operator.checks.request import request_problems
+from dispatch_operator.cli.files import UnreadableError, backend_of, must_share_no_stdin, read
+from dispatch_operator.cli.output import Command, print_out, refuse
+from dispatch_operator.documents import to_json, to_yaml
 from dispatch_operator.records.dispatch import DispatchStart
 from dispatch_operator.records.reading import RecordError, read_dispatch_start, read_record
 from dispatch_operator.records.trainer import TrainingRuntime
 from dispatch_operator.render import problems, render_copy, render_train_job, runtime_reference
 from dispatch_operator.render.terms import terms_of
 
-REFUSED = 1
-UNREADABLE = 2
-DEFAULT_GPU_RESOURCE = "nvidia.com/gpu"
-
 Object = Mapping[str, Any]
 
 
-class UnreadableError(click.ClickException):
-    """A file that can't be used."""
-
-    exit_code = UNREADABLE
-
-
-@click.command("render")
+@click.command("render", cls=Command)
 @click.option("-f", "--filename", "start_file", required=True, metavar="START.yaml", help="The DispatchStart.")
 @click.option("--backend", "backend_file", required=True, metavar="BACKEND.yaml", help="Its DispatchBackend.")
 @click.option("--runtime", "runtime_file", required=True, metavar="RUNTIME.yaml", help="The runtime that it names.")
@@ -45,7 +36,9 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
     that the operator would create: the copy of the runtime, and the TrainJob. Whether the backend has proved its
     gates is not looked at.
 
-    Files are YAML or JSON, as for kubectl; "-" is standard input.
+    Files are YAML or JSON, as for kubectl; "-" is standard input, for one of them. A metadata.namespace or metadata.uid
+    that is absent or empty is not known: such a namespace matches any and is left out of what is printed, and without
+    the DispatchStart's UID the owner reference and the start-uid annotation are left out.
 
     \b
     Exit code and what is printed:
@@ -53,7 +46,7 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
       1  refused: every problem on standard error, a line each, as
          <class>: <name>: <problem>
          where the name is a field, an extension, a rule that runtimes must keep, or "state"
-      2  a file can't be read, has a duplicate key, or holds something else
+      2  a file can't be read, has a duplicate key, or holds something else; or the output can't be written
 
     \b
     Examples:
@@ -61,53 +54,25 @@ def render_command(start_file: str, backend_file: str, runtime_file: str, output
       kubectl get clustertrainingruntime torch-dispatch -o json |
         dispatch-operator render -f start.yaml --backend backend.yaml --runtime - -o json
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
-    start_object = _read(start_file, API_VERSION, Kind.DISPATCH_START)
+    must_share_no_stdin(("--filename", start_file), ("--backend", backend_file), ("--runtime", runtime_file))
+    start_object = read(start_file, API_VERSION, Kind.DISPATCH_START)
     start = read_dispatch_start(start_object)
-    backend_object = _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)
-    backend = _backend(backend_file, backend_object)
+    backend_object = read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)
+    backend = backend_of(backend_file, backend_object)
     runtime = _runtime(runtime_file)
+    if not start.backend:
+        refuse(request_problems(start.reading))
     is_named = backend.metadata.name == start.backend and _may_be_together(start_object, backend_object)
     if closed := backend_problem(start.backend, backend if is_named else None):
-        _refuse([closed])
+        refuse([closed])
     found = runtime if _is_named(runtime, start, backend) else None
     if refused := problems(start, backend, found):
-        _refuse(refused)
+        refuse(refused)
     objects = render_copy(start, runtime), render_train_job(start, terms_of(backend), runtime.spec or {})
-    click.echo(to_json(*objects) if output == "json" else to_yaml(*objects), nl=False)
+    print_out(to_json(*objects) if output == "json" else to_yaml(*objects))
 
 
-@click.command("check-runtime")
-@click.option("-f", "--filename", "runtime_file", required=True, metavar="RUNTIME.yaml", help="The runtime.")
-@click.option("--backend", "backend_file", metavar="BACKEND.yaml", help="The DispatchBackend, for its gpuResource.")
-def check_runtime_command(runtime_file: str, backend_file: str | None) -> None:
-    """Say whether a TrainingRuntime or ClusterTrainingRuntime is fit for Starts, and if not why.
-
-    The rules make sure that a submission is one run with one outcome: no pod is retried behind the supervisor's back,
-    no outcome is cleaned up before it is read, and nothing of the runtime gets in the request's way. names-fit, which
-    depends on the request, is left to "dispatch-operator render".
-
-    Without --backend the GPU resource is nvidia.com/gpu.
-
-    \b
-    Exit code and what is printed:
-      0  nothing: the runtime is fit
-      1  every broken rule on standard error, a line each, as ErrUnsupported: <rule>: <path and problem>
-      2  a file can't be read, has a duplicate key, or holds something else
-
-    \b
-    Examples:
-      dispatch-operator check-runtime -f runtime.yaml
-      kubectl get clustertrainingruntime torch-dispatch -o yaml | dispatch-operator check-runtime -f -
-    """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
-    runtime = _read(runtime_file, TRAINER_API_VERSION, *RuntimeKind)
-    resource = DEFAULT_GPU_RESOURCE
-    if backend_file is not None:
-        resource = _backend(backend_file, _read(backend_file, API_VERSION, Kind.DISPATCH_BACKEND)).spec.gpu_resource
-    if found := tuple(runtime_problems(runtime, resource)):
-        _refuse(found)
-
-
-@click.command("crds")
+@click.command("crds", cls=Command)
 def crds_command() -> None:
     """Print the CustomResourceDefinitions of DispatchStart and DispatchBackend.
 
@@ -115,25 +80,11 @@ def crds_command() -> None:
     Example:
       dispatch-operator crds | kubectl apply --server-side -f -
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
-    click.echo(to_yaml(*crds()), nl=False)
-
-
-def _read(source: str, api_version: str, *kinds: str) -> dict[str, Any]:
-    try:
-        return read_object(source, api_version, kinds)
-    except DocumentError as error:
-        raise UnreadableError(escaped(str(error))) from error
-
-
-def _backend(source: str, raw: Object) -> Backend:
-    try:
-        return read_backend(raw)
-    except InvalidObject as error:
-        raise UnreadableError(escaped(f"{source}: {error}")) from error
+    print_out(to_yaml(*crds()))
 
 
 def _runtime(source: str) -> TrainingRuntime:
-    raw = _read(source, TRAINER_API_VERSION, *RuntimeKind)
+    raw = read(source, TRAINER_API_VERSION, *RuntimeKind)
     try:
         return cast("TrainingRuntime", read_record(Kind(raw["kind"]), raw))
     except RecordError as error:
@@ -154,10 +105,3 @@ def _is_named(runtime: TrainingRuntime, start: DispatchStart, backend: Backend) 
     if runtime.KIND is Kind.CLUSTER_TRAINING_RUNTIME:
         return True
     return not meta.namespace or not start.metadata.namespace or meta.namespace == start.metadata.namespace
-
-
-def _refuse(found: Iterable[Problem]) -> None:
-    """Print problems and exit."""
-    for problem in found:
-        click.echo(escaped(f"{problem.error_class}: {problem}"), err=True)
-    raise SystemExit(REFUSED)

@@ -1,8 +1,10 @@
 """The command `dispatch-operator run` (docs/contract.md, The run command)."""
 
 import asyncio
+import errno
 import logging
 import os
+import re
 import signal
 import socket
 from collections.abc import Coroutine
@@ -12,14 +14,19 @@ from typing import Any, NamedTuple
 import click
 import kopf
 
+from dispatch_operator.api.quoting import quote
+from dispatch_operator.cli.options import must_be_name, must_be_namespace
+from dispatch_operator.cli.output import Command
 from dispatch_operator.controllers.frame import Frame
 from dispatch_operator.kube.client import NoClusterError, connected
 from dispatch_operator.kube.health import Health, answering
 from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
 from dispatch_operator.kube.reflectors import ReflectorEndedError
 
+MOST_PORTS = 65_535
 
-@click.command("run")
+
+@click.command("run", cls=Command)
 @click.option(
     "--namespace",
     "-n",
@@ -64,12 +71,22 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     Nothing is kept but in the cluster: it may be stopped and started at any time.
 
     \b
+    Exit code:
+      0  stopped by SIGTERM or SIGINT
+      1  there is no cluster to connect to, or the Lease was lost
+      2  an option can't be used, such as an address that can't be listened on
+
+    \b
     Examples:
       dispatch-operator run --namespace team-a --namespace team-b
       dispatch-operator run --all-namespaces --log-format json --health 0.0.0.0:8080
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
-    if bool(namespaces) == all_namespaces:
+    if namespaces and all_namespaces:
+        raise click.UsageError("--namespace and --all-namespaces can't be combined: leave one of them out")
+    if not namespaces and not all_namespaces:
         raise click.UsageError("say which namespaces to serve: --namespace NAME (repeatable) or --all-namespaces")
+    for namespace in namespaces:
+        must_be_namespace(namespace, "--namespace")
     options = Options(namespaces, kubeconfig, _address(health), _lease(lease))
     kopf.configure(verbose=verbose, log_format=kopf.LogFormat.JSON if log_format == "json" else kopf.LogFormat.FULL)
     if not verbose:
@@ -100,7 +117,7 @@ async def _run(options: Options) -> None:
         client = await stack.enter_async_context(connected(options.kubeconfig))
         health = Health(lambda: client.authorized)
         if options.address:
-            await stack.enter_async_context(answering(health, *options.address))
+            await _answer(stack, health, *options.address)
 
         async def serve() -> None:
             frame = Frame(client, options.namespaces)
@@ -111,6 +128,27 @@ async def _run(options: Options) -> None:
                 health.unready = None
 
         await _until_signalled(lead(client.api, options.lease, serve) if options.lease else serve())
+
+
+async def _answer(stack: AsyncExitStack, health: Health, host: str, port: int) -> None:
+    """Answer the pod's probes until the stack is left.
+
+    Raises:
+        click.BadParameter: The address can't be listened on.
+    """
+    try:
+        await stack.enter_async_context(answering(health, host, port))
+    except (OSError, UnicodeError) as error:
+        text = f"can't listen on {quote(host)} port {port}: {_reason(error)}"
+        raise click.BadParameter(text, param_hint="--health") from error
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    """Return the system's own words, without the address that asyncio puts around them."""
+    if isinstance(error, OSError) and error.errno is not None:
+        # A name's failure to resolve has numbers of its own.
+        return os.strerror(error.errno) if error.errno in errno.errorcode else str(error.strerror)
+    return str(error)
 
 
 async def _until_signalled(work: Coroutine[Any, Any, None]) -> None:
@@ -130,15 +168,18 @@ def _address(health: str | None) -> tuple[str, int] | None:
     if health is None:
         return None
     host, _, port = health.rpartition(":")
-    if not host or not port.isdecimal():
-        raise click.BadParameter(f"{health!r} is not HOST:PORT, such as 0.0.0.0:8080", param_hint="--health")
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) <= MOST_PORTS:
+        text = f"{quote(health)} is not HOST:PORT, such as 0.0.0.0:8080, with a port of 1 to {MOST_PORTS}"
+        raise click.BadParameter(text, param_hint="--health")
     return host.strip("[]"), int(port)
 
 
 def _lease(lease: str | None) -> Lease | None:
     if lease is None:
         return None
-    namespace, _, name = lease.partition("/")
-    if not namespace or not name:
-        raise click.BadParameter(f"{lease!r} is not NAMESPACE/NAME", param_hint="--lease")
+    namespace, slash, name = lease.partition("/")
+    if not slash:
+        raise click.BadParameter(f"{quote(lease)} is not NAMESPACE/NAME", param_hint="--lease")
+    must_be_namespace(namespace, "--lease")
+    must_be_name(name, "--lease", "a Lease")
     return Lease(namespace, name, _identity())

@@ -1,41 +1,61 @@
 """DispatchBackend: what one namespace's admin lets Starts use (docs/contract.md, DispatchBackend)."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from dispatch_operator.api import duration
 from dispatch_operator.api.enums import BackendState
 from dispatch_operator.api.kinds import RuntimeKind
-from dispatch_operator.api.models.base import Items, Model, Word, validations
+from dispatch_operator.api.models.base import Items, Model, Word, must_match, validations
 from dispatch_operator.api.models.reading import parse
 
 LONGEST_NAME = 253
+LONGEST_QUEUE = 63
+"""A queue's name is a label's value too."""
 MOST_RUNTIMES = 1_000
 POSITIVE_DURATION = "must be a duration greater than zero, such as 90s or 1m30s"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}([.]{_LABEL})*"
+NAME = "must be the name of an object: lower-case letters, digits, - and ., such as team-a"
 GPU_RESOURCE_PATTERN = rf"^{_LABEL}(\.{_LABEL})*/[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
+GPU_RESOURCE = (
+    "must be an extended resource: a domain, a slash and a name, such as nvidia.com/gpu; cpu, memory, what begins with "
+    "requests. and what belongs to kubernetes.io are none"
+)
+
 
 ObjectName = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
-LabelValue = Annotated[str, Field(min_length=1, max_length=63)]
-
-
-def _positive(text: str) -> str:
-    if not re.fullmatch(duration.POSITIVE, text):
-        raise ValueError(POSITIVE_DURATION)
-    return text
-
-
-# A rule and not a pattern in the CRD, because the API server would show people the pattern.
+# Rules and not patterns in the CRD, because the API server would show people the pattern.
+_NAME_RULE = validations(f"self.matches('^{_SUBDOMAIN}$')", NAME)
+Queue = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_QUEUE, json_schema_extra=_NAME_RULE), must_match(_SUBDOMAIN, NAME)
+]
+Check = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_NAME, json_schema_extra=_NAME_RULE), must_match(_SUBDOMAIN, NAME)
+]
 Timeout = Annotated[
     str,
     Field(
         max_length=64,
         json_schema_extra=validations(f"self.matches('^({duration.POSITIVE})$')", POSITIVE_DURATION),
     ),
-    AfterValidator(_positive),
+    must_match(duration.POSITIVE, POSITIVE_DURATION),
+]
+# The API server shows the pattern; the rule beside it says in words what Kubernetes takes for an extended resource.
+GpuResource = Annotated[
+    str,
+    Field(
+        max_length=317,
+        json_schema_extra={
+            "pattern": GPU_RESOURCE_PATTERN,
+            **validations(
+                "self.contains('/') && !self.startsWith('requests.') && !self.contains('kubernetes.io/')", GPU_RESOURCE
+            ),
+        },
+    ),
+    must_match(rf"(?!requests\.)(?!.*kubernetes\.io/){GPU_RESOURCE_PATTERN}", GPU_RESOURCE),
 ]
 
 
@@ -52,8 +72,8 @@ class BackendRuntime(Model):
 class Kueue(Model):
     """Kueue mode: jobs wait in a queue, behind a gate that Kueue honours."""
 
-    queue: LabelValue = Field(description="The LocalQueue of this namespace that jobs are put into.")
-    admission_check: ObjectName = Field(
+    queue: Queue = Field(description="The LocalQueue of this namespace that jobs are put into.")
+    admission_check: Check = Field(
         description="The AdmissionCheck that the queue's ClusterQueue must list; a Start is refused without it.",
     )
 
@@ -86,10 +106,8 @@ class BackendSpec(Model):
         max_length=MOST_RUNTIMES,
         description="The runtimes that a request may name. Any other is refused without being read.",
     )
-    gpu_resource: str = Field(
+    gpu_resource: GpuResource = Field(
         default="nvidia.com/gpu",
-        pattern=GPU_RESOURCE_PATTERN,
-        max_length=317,
         description="The extended resource that a request's gpusPerNode counts, such as nvidia.com/gpu or amd.com/gpu.",
     )
     probe_runtime: BackendRuntime = Field(

@@ -1,8 +1,9 @@
 """What every model has in common: strict types, camelCase keys, unknown keys ignored, no change after reading."""
 
+import re
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue, Strict, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, Strict, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 Item = TypeVar("Item")
@@ -24,6 +25,17 @@ def immutable(message: str) -> dict[str, JsonValue]:
 def validations(rule: str, message: str) -> dict[str, JsonValue]:
     """Return the schema of a field with a rule in CEL."""
     return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
+
+
+def must_match(pattern: str, message: str) -> AfterValidator:
+    """Return a check of a string whose failure is told in words, not by a regular expression."""
+
+    def checked(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(message)
+        return text
+
+    return AfterValidator(checked)
 
 
 class Model(BaseModel):

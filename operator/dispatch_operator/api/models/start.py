@@ -2,19 +2,31 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from dispatch_operator.api.enums import Gate, Retry
 from dispatch_operator.api.kinds import RuntimeKind
-from dispatch_operator.api.models.base import ClosedModel, FreeForm, Items, Model, Word, immutable, validations
+from dispatch_operator.api.models.base import (
+    ClosedModel,
+    FreeForm,
+    Items,
+    Model,
+    Word,
+    immutable,
+    must_match,
+    validations,
+)
 from dispatch_operator.api.models.reading import Fault, read
 
 # High enough for the operator, not the API server, to say that a list is too long; low enough for the API server to
 # bound the cost of comparing requests.
 MOST_ITEMS = 100_000
 
+# What can't be a step of a path would make a list of the request for one object, or a request for another.
+BACKEND_PATTERN = r"(?!\.{1,2}$)[^/%]*"
+BACKEND = "must be the name of a DispatchBackend"
 IMAGE = "dispatch/Image"
 RUNTIME_REF = "kubeflow/RuntimeRef"
 SHARED_CHECKPOINT = "dispatch/SharedCheckpoint"
@@ -147,8 +159,9 @@ class StartRequest(Model):
 class StartSpec(Model):
     """What to start, on which backend, and what to do with its gate."""
 
-    backend: str = Field(
+    backend: Annotated[str, must_match(BACKEND_PATTERN, BACKEND)] = Field(
         default="default",
+        min_length=1,
         description="The DispatchBackend of this namespace that the job is started on. It can't be changed.",
         json_schema_extra=immutable("the backend of a DispatchStart can't be changed; create another DispatchStart"),
     )
