@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 from dispatch_operator.api.group import LABEL_JOB
 from dispatch_operator.api.kinds import RESOURCES, Kind
+from dispatch_operator.api.names import is_object_name
 from dispatch_operator.api.quoting import escaped
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.index import Key
-from dispatch_operator.kube.known_objects import Identity
+from dispatch_operator.kube.known_objects import Identity, read_metadata
 from dispatch_operator.kube.list_watch import ListWatch
 from dispatch_operator.kube.reflector import Reflector
 from dispatch_operator.kube.reflectors import Supervised
@@ -63,6 +64,9 @@ class StoreAndEnqueue:
 
     def added_or_modified(self, raw: dict[str, Any]) -> None:
         """Keep an object, and wake whom it concerns; one that can't be read is told of, and harms no other."""
+        if not is_relevant(self._kind, raw):
+            self._forget(read_metadata(raw)[0])
+            return
         try:
             obj = read_watched(self._kind, raw)
         except RecordError as error:
@@ -75,15 +79,18 @@ class StoreAndEnqueue:
 
     def deleted(self, identity: Identity) -> None:
         """Forget an object, and wake whom it concerned."""
-        held = self._store.find(self._kind, Key(identity.namespace, identity.name))
-        if held is None or held.metadata.uid != identity.uid:
+        self._forget(identity)
+
+    def synced(self) -> None:
+        """Nothing waits for this alone."""
+
+    def _forget(self, identity: Identity) -> None:
+        held = self._store.held(self._kind, Key(identity.namespace, identity.name), identity.uid)
+        if held is None:
             return
         concerned = self._concerned(held)
         self._store.drop(held)
         self._enqueue(concerned)
-
-    def synced(self) -> None:
-        """Nothing waits for this alone."""
 
     def _concerned(self, obj: AnyRecord) -> list[tuple[WorkQueue[Key], Key]]:
         return [(queue, key) for queue, concerned in self._routes for key in set(concerned(self._store, obj))]
@@ -92,6 +99,32 @@ class StoreAndEnqueue:
     def _enqueue(concerned: Iterable[tuple[WorkQueue[Key], Key]]) -> None:
         for queue, key in concerned:
             queue.add(key)
+
+
+def is_relevant(kind: Kind, raw: dict[str, Any]) -> bool:
+    """Tell whether an object may ever matter: there may be thousands of others, and they must cost next to nothing.
+
+    A TrainJob or a JobSet matters when its name is one that Starts give. A Workload matters when it lists admission
+    checks, one of which may be dispatch's, or when such a TrainJob owns it.
+    """
+    match kind, raw:
+        case ((Kind.TRAIN_JOB | Kind.JOB_SET), {"metadata": {"name": str(name)}}):
+            return is_object_name(name)
+        case Kind.WORKLOAD, {"status": {"admissionChecks": [_, *_]}}:
+            return True
+        case Kind.WORKLOAD, {"metadata": {"ownerReferences": [*owners]}}:
+            return any(map(_is_target, owners))
+        case Kind.WORKLOAD, _:
+            return False
+        case _:
+            return True
+
+
+def _is_target(owner: object) -> bool:
+    match owner:
+        case {"kind": Kind.TRAIN_JOB.value, "name": str(name)}:
+            return is_object_name(name)
+    return False
 
 
 def supervised(
