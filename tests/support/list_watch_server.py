@@ -7,6 +7,7 @@ only, even when it has none because it was restored from a backup.
 import asyncio
 import itertools
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -80,16 +81,16 @@ class ListWatchServer:
     """Up to which version the changes are forgotten."""
 
     def __post_init__(self) -> None:
-        self.objects: dict[str, dict[tuple[str, str], Object]] = {TRAIN_JOBS: {}, WORKLOADS: {}}
-        self._changes: dict[str, list[Change]] = {TRAIN_JOBS: [], WORKLOADS: []}
-        self.log: dict[str, list[tuple[str, str, str]]] = {TRAIN_JOBS: [], WORKLOADS: []}
+        self.objects: dict[str, dict[tuple[str, str], Object]] = defaultdict(dict)
+        self._changes: dict[str, list[Change]] = defaultdict(list)
+        self.log: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
         """All that ever changed, as a Recorder logs it."""
         self._snapshots: dict[str, tuple[int, list[Object]]] = {}
         self._uids = itertools.count(1)
         self._changed: set[asyncio.Event] = set()
         self._watches: set[asyncio.Transport] = set()
-        self._forgotten: dict[str, int] = {TRAIN_JOBS: 0, WORKLOADS: 0}
-        self._bookmarks: dict[str, int] = {TRAIN_JOBS: 0, WORKLOADS: 0}
+        self._forgotten: dict[str, int] = defaultdict(int)
+        self._bookmarks: dict[str, int] = defaultdict(int)
 
     def put(self, name: str, resource: str = TRAIN_JOBS, namespace: str = "team-a", **fields: Any) -> Object:
         """Create an object, or update the one of that name."""
@@ -137,8 +138,8 @@ class ListWatchServer:
         """Be restored from an older backup, in which the objects are others."""
         self.compact()
         self.version, self.compacted = version, 0
-        self._forgotten = dict.fromkeys(self._forgotten, 0)
-        self._bookmarks = dict.fromkeys(self._bookmarks, 0)
+        self._forgotten.clear()
+        self._bookmarks.clear()
         self.objects[TRAIN_JOBS].clear()
         for name in names:
             self.put(name)
@@ -250,7 +251,7 @@ class ListWatchServer:
     async def serving(self) -> AsyncIterator[Client]:
         """Serve on loopback, and yield a client."""
         app = web.Application()
-        app.router.add_get("/{path:.*}", self.answer)
+        app.router.add_route("*", "/{path:.*}", self.answer)
         async with test_utils.TestServer(app) as served, connected_to(str(served.make_url("")).rstrip("/")) as cluster:
             yield cluster
 

@@ -1,6 +1,6 @@
 """The frame: reflectors watch, every event asks a work queue for a reconcile, and kopf runs it all. Nothing is decided.
 
-kopf handles signals, posts Events and ends in order; it watches nothing
+kopf handles signals, and has everything begin and end in order; it watches nothing
 (docs/design/2026-11-30-reflectors-and-kopf.md says why).
 """
 
@@ -8,15 +8,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import kopf
 
-from dispatch_operator.api.group import API_VERSION, MANAGED_BY
-from dispatch_operator.api.quoting import escaped
 from dispatch_operator.controllers.admission_check import AdmissionChecks
 from dispatch_operator.controllers.backend import BackendController
 from dispatch_operator.controllers.enqueue import backends_of, starts_of, targets_of, workloads_of
+from dispatch_operator.controllers.event_recorder import EventRecorder
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
@@ -24,10 +23,9 @@ from dispatch_operator.controllers.watches import Route, supervised
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.index import Key
-from dispatch_operator.kube.reflectors import ReflectorEndedError, Reflectors
+from dispatch_operator.kube.reflectors import Reflectors
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
-from dispatch_operator.reconcile.events import Owned, events
 from dispatch_operator.reconcile.reconciler import Reconciler
 
 logger = logging.getLogger(__name__)
@@ -36,10 +34,16 @@ MAX_CONCURRENT = 20
 """Objects that are reconciled at the same time. The API server answers more requests no sooner; they only wait."""
 PROBES = 4
 """Backends that are probed at once; each probe is a Start, and waits most of its time."""
-GRACE_PERIOD = 5.0
+GRACE_PERIOD = 4.0
 """Seconds that a reconcile under way is given to end when the operator stops."""
+POSTING_PERIOD = 1.0
+"""Seconds after that in which the Events that wait are posted."""
+EXITING_TIMEOUT = 15.0
+"""Seconds after a signal in which the process ends, whatever hangs: kopf kills it then."""
 LOGIN_PAUSE = 5.0
 """Seconds between two logins of kopf, when the API server does not accept the credentials."""
+SCAN_PAUSES = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0) + (10.0,) * 10_000
+"""Seconds between kopf's requests at its start: an API server that is away for a day must not end the process."""
 
 
 class Frame:
@@ -49,8 +53,9 @@ class Frame:
         """Prepare to serve namespaces; none for all."""
         store = Store()
         self._client = client
-        starts = Reconciler(client, store, record_events)
-        backends = BackendController(client, store, record_events)
+        self._recorder = EventRecorder(client)
+        starts = Reconciler(client, store, self._recorder.record_events)
+        backends = BackendController(client, store, self._recorder.record_events)
         leftovers = Leftovers(ForegroundDeletion(client, store), OrphanedCopies(client, store))
         self._routes = [
             Route(_queue(starts.reconcile, MAX_CONCURRENT), starts_of),
@@ -64,25 +69,36 @@ class Frame:
         self.reflectors = Reflectors(
             time.monotonic, *supervised(client, store, self._routes, namespaces, time.monotonic)
         )
-        self._task: asyncio.Task[Any] | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._sessions: list[Any] = []
+        """Those that kopf was given."""
         self._stop = asyncio.Event()
 
     async def serve(self, identity: str) -> None:
         """Serve until a signal comes.
 
+        Args:
+            identity: Of this process, for kopf.
+
         Raises:
             ReflectorEndedError: A reflector ended, which it never does by itself.
         """
-        await kopf.operator(
-            registry=self._registry(),
-            settings=settings(),
-            # kopf would make one of the user's name, which a pod's user does not have.
-            identity=identity,  # type: ignore[arg-type]
-            clusterwide=True,
-            stop_flag=self._stop,
-        )
-        if self._task and self._task.done() and not self._task.cancelled():
-            raise ReflectorEndedError(str(self._task.exception())) from self._task.exception()
+        try:
+            await kopf.operator(
+                registry=self._registry(),
+                settings=settings(),
+                # kopf would make one of the user's name, which a pod's user does not have.
+                identity=identity,  # type: ignore[arg-type]
+                clusterwide=True,
+                stop_flag=self._stop,
+            )
+        finally:
+            # kopf calls no clean-up when it is cancelled, as it is when the Lease is lost.
+            await self._end(grace_period=0.0, posting_period=0.0)
+            for session in self._sessions:
+                await session.close()
+        if self._work and not self._work.cancelled():
+            self._work.result()
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
@@ -90,28 +106,50 @@ class Frame:
 
         @kopf.on.startup(registry=registry)
         async def start(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-            # What is begun here posts its Events by kopf, which knows its poster by the context.
-            self._task = asyncio.create_task(self._work())
-            self._task.add_done_callback(lambda _: self._stop.set())
+            self._begin()
 
         @kopf.on.cleanup(registry=registry)
         async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-            if self._task:
-                self._task.cancel()
-            await asyncio.gather(*(route.queue.close(grace_period=GRACE_PERIOD) for route in self._routes))
+            await self._end(grace_period=GRACE_PERIOD, posting_period=POSTING_PERIOD)
 
         return registry
 
-    async def _work(self) -> None:
-        """Watch, and reconcile as soon as everything that can be listed has been."""
+    def _begin(self) -> None:
+        """Begin to watch; what ends by itself ends the process, which would be half dead."""
         for route in self._routes:
             route.queue.hold()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.reflectors.run())
-            await self.reflectors.listed()
-            logger.info("everything is listed; reconciles begin")
-            for route in self._routes:
-                route.queue.release()
+        self._recorder.start()
+        self._work = asyncio.create_task(self._watch())
+        self._work.add_done_callback(lambda _: self._stop.set())
+
+    async def _watch(self) -> None:
+        """Watch, and reconcile as soon as everything that can be listed has been."""
+        releasing = asyncio.create_task(self._release_when_listed())
+        try:
+            await self.reflectors.run()
+        finally:
+            releasing.cancel()
+            await asyncio.gather(releasing, return_exceptions=True)
+
+    async def _release_when_listed(self) -> None:
+        await self.reflectors.listed()
+        lacking = ", ".join(str(each) for each in self.reflectors if not each.state.synced)
+        logger.info("reconciles begin; %s", f"not listed yet: {lacking}" if lacking else "everything is listed")
+        for route in self._routes:
+            route.queue.release()
+
+    async def _end(self, *, grace_period: float, posting_period: float) -> None:
+        """End what goes on: the watches, then the reconciles, then the Events that these have recorded.
+
+        Args:
+            grace_period: Seconds for the reconciles.
+            posting_period: Seconds for the Events.
+        """
+        if self._work:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
+        await asyncio.gather(*(route.queue.close(grace_period=grace_period) for route in self._routes))
+        await self._recorder.shutdown(grace_period=posting_period)
 
     def _login(self) -> Callable[..., Any]:
         pause = 0.0
@@ -121,7 +159,9 @@ class Frame:
             # The credentials are read anew at each login, but not as fast as the API server refuses them.
             await asyncio.sleep(pause)
             pause = LOGIN_PAUSE
-            return kopf.AiohttpSession(server=self._client.server, aiohttp_session=self._client.session())
+            session = self._client.session()
+            self._sessions.append(session)
+            return kopf.AiohttpSession(server=self._client.server, aiohttp_session=session)
 
         return login
 
@@ -135,21 +175,9 @@ def settings() -> kopf.OperatorSettings:
     made = kopf.OperatorSettings()
     # CRDs and namespaces are not watched, so that a Role is enough.
     made.scanning.disabled = True
-    made.posting.reporting_component = MANAGED_BY
-    made.posting.event_name_prefix = "dispatch-"
+    # Events are the recorder's.
+    made.posting.enabled = False
+    made.networking.error_backoffs = SCAN_PAUSES
+    made.process.ultimate_exiting_timeout = EXITING_TIMEOUT
     made.peering.standalone = True
     return made
-
-
-def record_events(before: Owned, after: Owned) -> None:
-    """Log, and post as Events, what a write of an object's status has changed."""
-    meta = after.metadata
-    reference = {
-        "apiVersion": API_VERSION,
-        "kind": after.KIND.value,
-        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-    }
-    for event in events(before, after):
-        logger.info("%s/%s: %s", meta.namespace, meta.name, escaped(event.message))
-        body = kopf.Body(cast("kopf.RawBody", reference))
-        kopf.event(body, type=event.type, reason=event.reason, message=event.message)

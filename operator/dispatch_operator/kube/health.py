@@ -46,7 +46,8 @@ async def answering(health: Health, host: str, port: int) -> AsyncIterator[None]
     app = web.Application()
     app.router.add_get("/healthz", alive)
     app.router.add_get("/readyz", ready)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    # Connections that are kept would be waited for in the end; a probe makes a new one each time.
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=0.0)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
