@@ -151,6 +151,11 @@ def play_queued(scene: Scene) -> None:
     scene.until_phase(queued, "Queued")
     scene.kubectl("patch", "dispatchstart", queued, "--type=merge", '--patch={"spec":{"gate":"Held"}}')
     scene.until_phase(queued, "Held")
+    # What is told of it a second time is counted in the Event of the first.
+    scene.kubectl("patch", "dispatchstart", queued, "--type=merge", '--patch={"spec":{"gate":"Open"}}')
+    scene.until_phase(queued, "Queued")
+    scene.kubectl("patch", "dispatchstart", queued, "--type=merge", '--patch={"spec":{"gate":"Held"}}')
+    scene.until_phase(queued, "Held")
 
     def unproven() -> bool:
         unfit = condition_of(scene.get("dispatchbackend", "unfit"), "Ready")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.records.dispatch import DispatchBackend
 from support.backends import FakeBackends, left, make_api, unproven
 from support.builders import NAMESPACE, make_runtime
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
@@ -533,3 +534,28 @@ async def test_a_crash_at_any_request_leaves_nothing_once_it_runs_again(api: Fak
     await restarted.reconcile()
     assert conditions(restarted.status()) == {"Ready": ("True", "Proven")}
     assert left(api) == []
+
+
+@pytest.mark.parametrize("state", ["Open", "Closed"])
+async def test_a_backend_that_is_gone_is_forgotten_although_the_watch_is_behind(api: FakeApi, state: str) -> None:
+    # A probe reads it live first; a Closed one is written to without a read.
+    api = make_api(state=state)
+    operator = FakeBackends(api)
+    # The watch does not tell.
+    api.objects = {key: obj for key, obj in api.objects.items() if key[0] != BACKEND}
+    await operator.reconcile()
+    assert operator.store.get(DispatchBackend, NAMESPACE, "default") is None
+    made = len(api.requests)
+    result = await operator.reconcile()
+    assert (result.requeue, result.requeue_after) == (False, None)
+    assert len(api.requests) == made
+
+
+async def test_a_backend_that_is_going_is_not_tried_again_and_again(api: FakeApi) -> None:
+    operator = FakeBackends(api)
+    api.watches.clear()
+    api.edit(BACKEND, lambda backend: backend["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
+    await operator.reconcile()
+    result = await operator.reconcile()
+    assert (result.requeue, result.requeue_after) == (False, None)
+    assert api.writes() == []

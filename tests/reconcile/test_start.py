@@ -400,10 +400,15 @@ async def test_a_second_unanswered_create_has_its_own_call_bound(api: FakeApi, o
     assert result.requeue_after == pytest.approx(31)
 
 
-async def test_a_train_job_of_a_human_is_never_touched(api: FakeApi, operator: FakeOperator) -> None:
+@pytest.mark.parametrize(("is_seen", "step"), [(True, "RuntimeCopied"), (False, "TrainJobCreated")])
+async def test_a_train_job_of_a_human_is_never_touched(
+    api: FakeApi, operator: FakeOperator, *, is_seen: bool, step: str
+) -> None:
+    operator.watch()
     human = api.put({"kind": JOB, "metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {}})
+    await operator.reconcile(stale=not is_seen)
     start = await operator.settle()
-    assert (start["status"]["phase"], conditions(start)["TrainJobCreated"]) == ("Refused", ("False", "ErrRejected"))
+    assert (start["status"]["phase"], conditions(start)[step]) == ("Refused", ("False", "ErrRejected"))
     assert api.one(JOB) == human
     assert api.all(COPY) == []
 

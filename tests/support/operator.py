@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from dispatch_operator.api.kinds import Kind
+from dispatch_operator.controllers.watches import is_relevant
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
@@ -23,7 +25,6 @@ CACHED = (
     "JobSet",
     "Workload",
 )
-MANAGED_BY = "app.kubernetes.io/managed-by"
 NOW = 1_767_225_600.0
 """2026-01-01T00:00:00Z, when these tests take place."""
 
@@ -43,8 +44,7 @@ class FakeOperator:
         self.store = Store()
         for kind in CACHED:
             for obj in self.api.all(kind):
-                # The operator watches only the TrainJobs that carry its label.
-                if kind != "TrainJob" or obj["metadata"].get("labels", {}).get(MANAGED_BY):
+                if is_relevant(Kind(kind), obj):
                     self.store.put(watched(obj))
 
     async def reconcile(self, name: str = "llama-s1", *, stale: bool = False) -> Result:

@@ -9,6 +9,7 @@ import kmock
 import pytest
 from kubernetes_asyncio import client
 
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Client, NoClusterError, connected, in_cluster
 from dispatch_operator.kube.errors import ApiError, Effect
 
@@ -193,26 +194,23 @@ def test_a_named_kubeconfig_wins_over_the_pods_account(
     assert in_cluster(kubeconfig) is want
 
 
-async def test_a_session_for_watches_reads_the_credentials_anew_and_tells_what_was_answered(
+async def test_a_session_for_kopf_reads_the_credentials_anew_for_each_request(
     server: kmock.RawHandler, kubernetes: Client
 ) -> None:
-    told: list[tuple[str, bool]] = []
-    server["get /good"] << b"{}"
-    server["get /gone"] << 410
-    async with kubernetes.session(lambda *one: told.append(one)) as session:
-        for token, path in (("old", "/good?watch=true"), ("new", "/good"), ("new", "/gone?watch=true")):
+    server["get /any"] << b"{}"
+    async with kubernetes.session() as session:
+        for token in ("old", "new"):
             kubernetes.api.configuration.api_key["BearerToken"] = f"Bearer {token}"
-            async with session.get(kubernetes.server + path):
+            async with session.get(kubernetes.server + "/any"):
                 pass
-    assert told == [("/good", True), ("/good", False)]
-    assert [request.headers["Authorization"] for request in server] == ["Bearer old", "Bearer new", "Bearer new"]
+    assert [request.headers["Authorization"] for request in server] == ["Bearer old", "Bearer new"]
 
 
 async def test_a_session_that_is_closed_in_the_middle_fails_as_kopf_expects(
     server: kmock.RawHandler, kubernetes: Client
 ) -> None:
     # kopf closes it when another request was refused, and logs in anew; it takes any other error for the end.
-    session = kubernetes.session(lambda *_: None)
+    session = kubernetes.session()
     configuration = kubernetes.api.configuration
     configuration.refresh_api_key_hook = lambda _: session.close()
     server["get /any"] << b"{}"
@@ -221,7 +219,11 @@ async def test_a_session_that_is_closed_in_the_middle_fails_as_kopf_expects(
 
 
 async def test_credentials_that_a_watch_shows_to_be_refused_count(server: kmock.RawHandler, kubernetes: Client) -> None:
-    server["get /any"] << 401
-    async with kubernetes.session(lambda *_: None) as session, session.get(kubernetes.server + "/any?watch=true"):
-        pass
+    server[f"get {PATH}"] << 401
+    with pytest.raises(ApiError):
+        async with kubernetes.watch(
+            Kind.TRAIN_JOB, "team-a", timeout=5, resource_version="1", seconds=5, grace=5, silent_for=5
+        ):
+            pass
     assert not kubernetes.authorized
+    await kubernetes.aclose()

@@ -1,12 +1,11 @@
 """Liveness and readiness, over real HTTP."""
 
-import asyncio
 import socket
 
 import aiohttp
 import pytest
 
-from dispatch_operator.kube.health import Health, answering
+from dispatch_operator.kube.health import PATIENCE, Health, answering
 
 
 @pytest.fixture
@@ -27,18 +26,15 @@ async def test_an_operator_that_waits_is_alive_and_not_ready(port: int) -> None:
         assert await ask(port, "/readyz") == (503, "waiting for the Lease")
 
 
-async def test_an_operator_that_watches_is_ready_until_a_watcher_ends(port: int) -> None:
-    path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs"
-    health = Health(lambda: True, [path])
-    health.active = True
+async def test_an_operator_is_ready_as_long_as_its_watches_are(port: int) -> None:
+    health, wrong = Health(lambda: True), ["TrainJob has not been listed yet"]
+    health.unready = lambda patience: list(wrong) if patience == PATIENCE else []
     async with answering(health, "127.0.0.1", port):
-        watcher = asyncio.create_task(asyncio.Event().wait(), name="watcher for trainjobs@team-a")
-        assert await ask(port, "/readyz") == (503, f"{path} is not watched")
-        health.watching(path)
+        assert await ask(port, "/readyz") == (503, "TrainJob has not been listed yet")
+        assert await ask(port, "/healthz") == (200, "ok")
+        wrong.clear()
         assert await ask(port, "/readyz") == (200, "ok")
-        watcher.cancel()
-        await asyncio.gather(watcher, return_exceptions=True)
-        assert await ask(port, "/healthz") == (503, "the watcher for trainjobs@team-a has ended")
+        health.unready = None
         assert (await ask(port, "/readyz"))[0] == 503
 
 

@@ -163,3 +163,59 @@ async def test_closing_cancels_what_takes_too_long() -> None:
 def test_backoff_doubles_from_one_second_to_sixty(failures: int, least: float, most: float) -> None:
     waits = [backoff(failures) for _ in range(200)]
     assert least <= min(waits) <= max(waits) <= most
+
+
+async def test_groups_take_turns_however_many_keys_one_of_them_has() -> None:
+    reconciles = Reconciles()
+    queue = WorkQueue(reconciles, max_concurrent=1, group=lambda key: key[0])
+    for key in ("a1", "a2", "a3", "a4", "b1", "b2", "c1"):
+        queue.add(key)
+    await asyncio.sleep(20)
+    assert [key for _, key in reconciles.begun] == ["a1", "a2", "b1", "c1", "a3", "b2", "a4"]
+
+
+async def test_a_thousand_keys_of_one_group_keep_another_waiting_for_one_turn() -> None:
+    reconciles = Reconciles()
+    queue = WorkQueue(reconciles, max_concurrent=2, group=lambda key: key[0])
+    for number in range(1_000):
+        queue.add(f"a{number}")
+    await asyncio.sleep(3.5)
+    queue.add("b")
+    await asyncio.sleep(2)
+    assert [time for time, key in reconciles.begun if key == "b"] == [pytest.approx(4)]
+    await queue.close(grace_period=5)
+
+
+async def test_a_thousand_keys_make_no_thousand_tasks() -> None:
+    reconciles = Reconciles()
+    queue = WorkQueue(reconciles, max_concurrent=5)
+    for number in range(1_000):
+        queue.add(str(number))
+    await asyncio.sleep(0.5)
+    assert len(asyncio.all_tasks()) <= 5 + 1
+    await queue.close(grace_period=5)
+    assert len(reconciles.begun) == 5
+
+
+async def test_nothing_begins_while_the_queue_is_held() -> None:
+    reconciles = Reconciles()
+    queue = WorkQueue(reconciles, max_concurrent=5)
+    queue.hold()
+    for key in "aab":
+        queue.add(key)
+    await asyncio.sleep(10)
+    assert reconciles.begun == []
+    queue.release()
+    await asyncio.sleep(10)
+    assert reconciles.begun == [(10, "a"), (10, "b")]
+
+
+async def test_a_queue_that_is_closed_while_it_is_held_begins_nothing() -> None:
+    reconciles = Reconciles()
+    queue = WorkQueue(reconciles, max_concurrent=5)
+    queue.hold()
+    queue.add("a")
+    await queue.close(grace_period=5)
+    queue.release()
+    await asyncio.sleep(10)
+    assert reconciles.begun == []

@@ -4,6 +4,7 @@ import re
 
 MOST_SUBMISSIONS = 999_999
 _ULID = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_OBJECT_NAME = re.compile("dj-[0-7][0-9a-hjkmnp-tv-z]{25}-s[1-9][0-9]{0,5}")
 
 
 def is_job(job: str) -> bool:
@@ -19,3 +20,8 @@ def is_submission(submission: int) -> bool:
 def object_name(job: str, submission: int | str) -> str:
     """Return ``dj-<lower-case job>-s<N>``, at most 37 characters."""
     return f"dj-{job.lower()}-s{submission}"
+
+
+def is_object_name(name: str) -> bool:
+    """Tell whether a name is one that `object_name` returns for a job and a submission that can be."""
+    return _OBJECT_NAME.fullmatch(name) is not None

@@ -17,10 +17,11 @@ import kopf
 from dispatch_operator.api.quoting import quote
 from dispatch_operator.cli.options import must_be_name, must_be_namespace
 from dispatch_operator.cli.output import Command
-from dispatch_operator.controllers.frame import register, required_watches, settings
-from dispatch_operator.kube.client import Client, NoClusterError, connected
+from dispatch_operator.controllers.frame import Frame
+from dispatch_operator.kube.client import NoClusterError, connected
 from dispatch_operator.kube.health import Health, answering
 from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
+from dispatch_operator.kube.reflectors import ReflectorEndedError
 
 MOST_PORTS = 65_535
 
@@ -95,7 +96,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
         asyncio.run(_run(options))
     except NoClusterError as error:
         raise click.ClickException(f"no cluster to connect to: {error}; name another with --kubeconfig") from error
-    except LeaseLostError as error:
+    except (LeaseLostError, ReflectorEndedError) as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -114,14 +115,17 @@ async def _run(options: Options) -> None:
     """Connect, wait for the Lease when there is one, and serve until a signal comes."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(options.kubeconfig))
-        health = Health(lambda: client.authorized, required_watches(options.namespaces))
+        health = Health(lambda: client.authorized)
         if options.address:
             await _answer(stack, health, *options.address)
 
         async def serve() -> None:
-            health.active = True
-            await _serve(client, options, health)
-            health.active = False
+            frame = Frame(client, options.namespaces)
+            health.unready = frame.reflectors.unready
+            try:
+                await frame.serve(_identity())
+            finally:
+                health.unready = None
 
         await _until_signalled(lead(client.api, options.lease, serve) if options.lease else serve())
 
@@ -145,18 +149,6 @@ def _reason(error: OSError | UnicodeError) -> str:
         # A name's failure to resolve has numbers of its own.
         return os.strerror(error.errno) if error.errno in errno.errorcode else str(error.strerror)
     return str(error)
-
-
-async def _serve(client: Client, options: Options, health: Health) -> None:
-    clusterwide = not options.namespaces
-    await kopf.operator(
-        registry=register(client, health.watching, clusterwide=clusterwide),
-        settings=settings(),
-        # kopf would make one of the user's name, which a pod's user does not have.
-        identity=_identity(),  # type: ignore[arg-type]
-        clusterwide=clusterwide,
-        namespaces=options.namespaces,
-    )
 
 
 async def _until_signalled(work: Coroutine[Any, Any, None]) -> None:

@@ -122,7 +122,7 @@ class AdmissionChecks:
             return (READY, "not a job of dispatch") if owners else (PENDING, "the owner is not known yet")
         train_job = self.store.get(TrainJob, namespace, owner.name)
         if train_job is None or train_job.metadata.uid != owner.uid:
-            # A TrainJob that is not stored is not ours, or too new; a live read tells which.
+            # Only TrainJobs of a Start's name are kept: a live read tells another's from one not seen yet.
             train_job = await typed.get(self.client, TrainJob, namespace, owner.name)
         if train_job is None or train_job.metadata.uid != owner.uid:
             return PENDING, "the TrainJob is gone"

@@ -202,9 +202,13 @@ class BackendController:
             ChangedError: It is gone or going.
         """
         backend = await typed.get(self.client, DispatchBackend, *key)
-        if backend is None or backend.metadata.is_terminating:
+        if backend is None:
+            if held := self.store.get(DispatchBackend, *key):
+                self.store.drop_unfound(held)
             raise ChangedError
         self.store.put(backend)
+        if backend.metadata.is_terminating:
+            raise ChangedError
         return backend
 
     async def _conclude(
@@ -232,6 +236,8 @@ class BackendController:
             patch, namespace = patch_backend_status(backend, status), backend.metadata.namespace
             written = await carry_out(self.client, namespace, patch, timeout=backend.call_timeout)
         except ApiError as error:
+            if error.not_found and error.reason == "NotFound":
+                self.store.drop_unfound(backend)
             if error.conflict or error.not_found:
                 raise ChangedError from error
             raise

@@ -1,31 +1,32 @@
-"""The frame: kopf watches, and every event asks the work queue for a reconcile. Nothing is decided here."""
+"""The frame: reflectors watch, every event asks a work queue for a reconcile, and kopf runs it all. Nothing is decided.
+
+kopf handles signals, and has everything begin and end in order; it watches nothing
+(docs/design/2026-11-30-reflectors-and-kopf.md says why).
+"""
 
 import asyncio
-import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import Context, copy_context
-from typing import Any, NamedTuple, cast
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import kopf
 
-from dispatch_operator.api.group import API_VERSION, KUEUE_GROUP, LABEL_JOB, LABEL_MANAGED_BY, MANAGED_BY
-from dispatch_operator.api.kinds import RESOURCES, Kind
-from dispatch_operator.api.quoting import escaped
 from dispatch_operator.controllers.admission_check import AdmissionChecks
 from dispatch_operator.controllers.backend import BackendController
 from dispatch_operator.controllers.enqueue import backends_of, starts_of, targets_of, workloads_of
+from dispatch_operator.controllers.event_recorder import EventRecorder
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
-from dispatch_operator.controllers.missed_deletions import MissedDeletions, Relists
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
+from dispatch_operator.controllers.watches import Route, supervised
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.reflectors import Reflectors
 from dispatch_operator.kube.store import Store
-from dispatch_operator.reconcile.events import Owned, events
+from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.reconciler import Reconciler
-from dispatch_operator.records.reading import AnyRecord, RecordError, read_watched
 
 logger = logging.getLogger(__name__)
 
@@ -33,203 +34,150 @@ MAX_CONCURRENT = 20
 """Objects that are reconciled at the same time. The API server answers more requests no sooner; they only wait."""
 PROBES = 4
 """Backends that are probed at once; each probe is a Start, and waits most of its time."""
-GRACE_PERIOD = 5.0
+GRACE_PERIOD = 4.0
 """Seconds that a reconcile under way is given to end when the operator stops."""
-
-
+POSTING_PERIOD = 1.0
+"""Seconds after that in which the Events that wait are posted."""
+EXITING_TIMEOUT = 15.0
+"""Seconds after a signal in which the process ends, whatever hangs: kopf kills it then."""
 LOGIN_PAUSE = 5.0
-"""Seconds."""
+"""Seconds between two logins of kopf, when the API server does not accept the credentials."""
+SCAN_PAUSES = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0) + (10.0,) * 10_000
+"""Seconds between kopf's requests at its start: an API server that is away for a day must not end the process."""
 
 
-WATCHED: Mapping[Kind, str] = {
-    Kind.DISPATCH_BACKEND: "",
-    Kind.CLUSTER_TRAINING_RUNTIME: "",
-    Kind.TRAINING_RUNTIME: "",
-    Kind.TRAIN_JOB: f"{LABEL_MANAGED_BY}={MANAGED_BY}",
-    Kind.JOB_SET: LABEL_JOB,
-    Kind.WORKLOAD: "",
-    Kind.ADMISSION_CHECK: "",
-    Kind.DISPATCH_START: "",
-}
-"""The kinds that wake reconciles, and the label selector of those objects that do."""
-NAMESPACED = tuple(kind for kind in WATCHED if kind is not Kind.ADMISSION_CHECK)
+class Frame:
+    """One operator: its store, its work queues, and the reflectors that feed them."""
 
-Concerned = Callable[[Store, AnyRecord], Iterable[Key]]
-
-
-class Route(NamedTuple):
-    """A work queue, and whom of its keys a change of an object concerns."""
-
-    queue: WorkQueue[Key]
-    concerned: Concerned
-
-
-def required_watches(namespaces: Sequence[str]) -> Iterator[str]:
-    """Yield the paths that must be watched: all but Kueue's, which a cluster may lack.
-
-    Args:
-        namespaces: To serve; none for all.
-    """
-    for resource in (RESOURCES[kind] for kind in NAMESPACED):
-        if resource.group != KUEUE_GROUP:
-            scopes = namespaces if resource.namespaced and namespaces else (None,)
-            yield from (resource.path(namespace) for namespace in scopes)
-
-
-def register(client: Client, watching: Callable[[str], None], *, clusterwide: bool) -> kopf.OperatorRegistry:
-    """Return kopf's registry of all handlers of one operator, around one cache and its work queues.
-
-    Args:
-        client: Where to.
-        watching: Called with the path of a watch when it begins, which is when kopf has its list whole.
-        clusterwide: Whether every namespace is served.
-    """
-    registry = kopf.OperatorRegistry()
-    store = Store()
-    starts = WorkQueue(Reconciler(client, store, _record_events).reconcile, max_concurrent=MAX_CONCURRENT)
-    leftovers = WorkQueue(
-        Leftovers(ForegroundDeletion(client, store), OrphanedCopies(client, store)).reconcile,
-        max_concurrent=MAX_CONCURRENT,
-    )
-    checks = WorkQueue(AdmissionChecks(client, store).reconcile, max_concurrent=MAX_CONCURRENT)
-    backends = WorkQueue(BackendController(client, store, _record_events).reconcile, max_concurrent=PROBES)
-    routes = [Route(starts, starts_of), Route(backends, backends_of), Route(leftovers, targets_of)]
-    if clusterwide:
-        # AdmissionChecks are the cluster's: a namespaced operator only reads them.
-        routes.append(Route(checks, workloads_of))
-    contexts: list[Context] = []
-    gone = _as_kopf_does(contexts, _gone(store, routes))
-    missed = WorkQueue(MissedDeletions(client, store, WATCHED, gone).reconcile, max_concurrent=MAX_CONCURRENT)
-    kopf.on.login(registry=registry)(_login(client, _answered(watching, missed)))
-    for kind in WATCHED if clusterwide else NAMESPACED:
-        where = _kopf_resource(kind)
-        plural = where[2]
-        # kopf fills every index before it calls the first event handler: no reconcile begins with a half-filled cache.
-        kopf.index(*where, id=f"store {plural}", registry=registry)(_put(store, kind, contexts))
-        kopf.on.event(*where, id=f"wake {plural}", registry=registry)(_wake(store, routes, kind))
-
-    @kopf.on.cleanup(registry=registry)
-    async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-        await asyncio.gather(
-            *(queue.close(grace_period=GRACE_PERIOD) for queue in (missed, *(route.queue for route in routes)))
+    def __init__(self, client: Client, namespaces: Sequence[str]) -> None:
+        """Prepare to serve namespaces; none for all."""
+        store = Store()
+        self._client = client
+        self._recorder = EventRecorder(client)
+        starts = Reconciler(client, store, self._recorder.record_events)
+        backends = BackendController(client, store, self._recorder.record_events)
+        leftovers = Leftovers(ForegroundDeletion(client, store), OrphanedCopies(client, store))
+        self._routes = [
+            Route(_queue(starts.reconcile, MAX_CONCURRENT), starts_of),
+            Route(_queue(backends.reconcile, PROBES), backends_of),
+            Route(_queue(leftovers.reconcile, MAX_CONCURRENT), targets_of),
+        ]
+        if not namespaces:
+            # AdmissionChecks are the cluster's: a namespaced operator only reads them.
+            checks = AdmissionChecks(client, store)
+            self._routes.append(Route(_queue(checks.reconcile, MAX_CONCURRENT), workloads_of))
+        self.reflectors = Reflectors(
+            time.monotonic, *supervised(client, store, self._routes, namespaces, time.monotonic)
         )
+        self._work: asyncio.Task[None] | None = None
+        self._sessions: list[Any] = []
+        """Those that kopf was given."""
+        self._stop = asyncio.Event()
 
-    return registry
+    async def serve(self, identity: str) -> None:
+        """Serve until a signal comes.
+
+        Args:
+            identity: Of this process, for kopf.
+
+        Raises:
+            ReflectorEndedError: A reflector ended, which it never does by itself.
+        """
+        try:
+            await kopf.operator(
+                registry=self._registry(),
+                settings=settings(),
+                # kopf would make one of the user's name, which a pod's user does not have.
+                identity=identity,  # type: ignore[arg-type]
+                clusterwide=True,
+                stop_flag=self._stop,
+            )
+        finally:
+            # kopf calls no clean-up when it is cancelled, as it is when the Lease is lost.
+            await self._end(grace_period=0.0, posting_period=0.0)
+            for session in self._sessions:
+                await session.close()
+        if self._work and not self._work.cancelled():
+            self._work.result()
+
+    def _registry(self) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+        kopf.on.login(registry=registry)(self._login())
+
+        @kopf.on.startup(registry=registry)
+        async def start(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
+            self._begin()
+
+        @kopf.on.cleanup(registry=registry)
+        async def stop(**_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
+            await self._end(grace_period=GRACE_PERIOD, posting_period=POSTING_PERIOD)
+
+        return registry
+
+    def _begin(self) -> None:
+        """Begin to watch; what ends by itself ends the process, which would be half dead."""
+        for route in self._routes:
+            route.queue.hold()
+        self._recorder.start()
+        self._work = asyncio.create_task(self._watch())
+        self._work.add_done_callback(lambda _: self._stop.set())
+
+    async def _watch(self) -> None:
+        """Watch, and reconcile as soon as everything that can be listed has been."""
+        releasing = asyncio.create_task(self._release_when_listed())
+        try:
+            await self.reflectors.run()
+        finally:
+            releasing.cancel()
+            await asyncio.gather(releasing, return_exceptions=True)
+
+    async def _release_when_listed(self) -> None:
+        await self.reflectors.listed()
+        lacking = ", ".join(str(each) for each in self.reflectors if not each.state.synced)
+        logger.info("reconciles begin; %s", f"not listed yet: {lacking}" if lacking else "everything is listed")
+        for route in self._routes:
+            route.queue.release()
+
+    async def _end(self, *, grace_period: float, posting_period: float) -> None:
+        """End what goes on: the watches, then the reconciles, then the Events that these have recorded.
+
+        Args:
+            grace_period: Seconds for the reconciles.
+            posting_period: Seconds for the Events.
+        """
+        if self._work:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
+        await asyncio.gather(*(route.queue.close(grace_period=grace_period) for route in self._routes))
+        await self._recorder.shutdown(grace_period=posting_period)
+
+    def _login(self) -> Callable[..., Any]:
+        pause = 0.0
+
+        async def login(**_: Any) -> kopf.AiohttpSession:  # noqa: ANN401 - kopf's arguments.
+            nonlocal pause
+            # The credentials are read anew at each login, but not as fast as the API server refuses them.
+            await asyncio.sleep(pause)
+            pause = LOGIN_PAUSE
+            session = self._client.session()
+            self._sessions.append(session)
+            return kopf.AiohttpSession(server=self._client.server, aiohttp_session=session)
+
+        return login
+
+
+def _queue(reconcile: Callable[[Key], Awaitable[Result]], max_concurrent: int) -> WorkQueue[Key]:
+    return WorkQueue(reconcile, max_concurrent=max_concurrent, group=lambda key: key.namespace)
 
 
 def settings() -> kopf.OperatorSettings:
-    """Return kopf's settings for a level-triggered operator that keeps nothing on the objects it watches."""
+    """Return kopf's settings for an operator whose objects it neither watches nor writes."""
     made = kopf.OperatorSettings()
     # CRDs and namespaces are not watched, so that a Role is enough.
     made.scanning.disabled = True
-    made.posting.reporting_component = MANAGED_BY
-    made.posting.event_name_prefix = "dispatch-"
+    # Events are the recorder's.
+    made.posting.enabled = False
+    made.networking.error_backoffs = SCAN_PAUSES
+    made.process.ultimate_exiting_timeout = EXITING_TIMEOUT
     made.peering.standalone = True
-    for kind, selector in WATCHED.items():
-        if selector:
-            made.watching.label_selectors[_kopf_resource(kind)] = selector
     return made
-
-
-def _answered(watching: Callable[[str], None], missed: WorkQueue[Key]) -> Callable[[str, bool], None]:
-    """Return what is told of each list and watch of kopf's."""
-    relists = Relists()
-
-    def answered(path: str, watch: bool) -> None:  # noqa: FBT001 - an answer of aiohttp's.
-        if watch:
-            watching(path)
-        if relists.answered(path, watch=watch):
-            plural, namespace = path.rpartition("/")[2], path.partition("/namespaces/")[2].partition("/")[0]
-            missed.add(Key(namespace, next(kind for kind in WATCHED if RESOURCES[kind].plural == plural)))
-
-    return answered
-
-
-def _login(client: Client, answered: Callable[[str, bool], None]) -> Callable[..., Any]:
-    logins = itertools.count()
-
-    async def login(**_: Any) -> kopf.AiohttpSession:  # noqa: ANN401 - kopf's arguments.
-        if next(logins):
-            # The API server did not accept the credentials; they are read anew, but not as fast as it refuses them.
-            await asyncio.sleep(LOGIN_PAUSE)
-        return kopf.AiohttpSession(server=client.server, aiohttp_session=client.session(answered))
-
-    return login
-
-
-def _kopf_resource(kind: Kind) -> tuple[str, str, str]:
-    resource = RESOURCES[kind]
-    return resource.group, resource.version, resource.plural
-
-
-def _as_kopf_does(contexts: list[Context], gone: Callable[[AnyRecord], None]) -> Callable[[AnyRecord], None]:
-    """Enqueue in a context of kopf's handlers: in others, `kopf.event` knows nowhere to post Events."""
-    return lambda obj: contexts[0].copy().run(gone, obj)
-
-
-def _put(store: Store, kind: Kind, contexts: list[Context]) -> Callable[..., Any]:
-    # Asynchronous, because kopf runs plain functions in threads, and the store is the event loop's alone.
-    async def put(body: kopf.Body, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-        if not contexts:
-            contexts.append(copy_context())
-        if obj := _read(kind, dict(body)):
-            store.put(obj)
-
-    return put
-
-
-def _wake(store: Store, routes: Iterable[Route], kind: Kind) -> Callable[..., Any]:
-    gone = _gone(store, routes)
-
-    async def wake(event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 - kopf's arguments.
-        obj = _read(kind, cast("dict[str, Any]", event["object"]))
-        if obj is None:
-            return
-        if event["type"] == "DELETED":
-            gone(obj)
-        else:
-            _enqueue(_concerned(store, routes, obj))
-
-    return wake
-
-
-def _read(kind: Kind, raw: Mapping[str, Any]) -> AnyRecord | None:
-    try:
-        return read_watched(kind, raw)
-    except RecordError as error:
-        # One object that can't be read must not keep the others from being served.
-        meta = raw.get("metadata") or {}
-        who = f"{kind} {meta.get('namespace')}/{meta.get('name')}"
-        logger.warning("%s can't be read, and is left alone: %s", escaped(who), escaped(str(error)))
-        return None
-
-
-def _gone(store: Store, routes: Iterable[Route]) -> Callable[[AnyRecord], None]:
-    def gone(obj: AnyRecord) -> None:
-        concerned = _concerned(store, routes, obj)
-        store.drop(obj)
-        _enqueue(concerned)
-
-    return gone
-
-
-def _concerned(store: Store, routes: Iterable[Route], obj: AnyRecord) -> list[tuple[WorkQueue[Key], Key]]:
-    return [(queue, key) for queue, concerned in routes for key in set(concerned(store, obj))]
-
-
-def _enqueue(concerned: Iterable[tuple[WorkQueue[Key], Key]]) -> None:
-    for queue, key in concerned:
-        queue.add(key)
-
-
-def _record_events(before: Owned, after: Owned) -> None:
-    meta = after.metadata
-    for event in events(before, after):
-        logger.info("%s/%s: %s", meta.namespace, meta.name, escaped(event.message))
-        reference = {
-            "apiVersion": API_VERSION,
-            "kind": after.KIND.value,
-            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-        }
-        body = kopf.Body(cast("kopf.RawBody", reference))
-        kopf.event(body, type=event.type, reason=event.reason, message=event.message)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -16,17 +17,40 @@ FIRST_BACKOFF, LAST_BACKOFF = 1.0, 60.0
 
 
 class WorkQueue(Generic[K]):
-    """Reconciles keys; a key that is added while it waits is reconciled once."""
+    """Reconciles keys; a key that is added while it waits is reconciled once.
 
-    def __init__(self, reconcile: Callable[[K], Awaitable[Result]], *, max_concurrent: int) -> None:
+    Groups of keys, such as those of a namespace, take turns: a thousand keys of one do not keep another waiting.
+    """
+
+    def __init__(
+        self,
+        reconcile: Callable[[K], Awaitable[Result]],
+        *,
+        max_concurrent: int,
+        group: Callable[[K], Hashable] = lambda _: "",
+    ) -> None:
         self._reconcile = reconcile
-        self._slots = asyncio.Semaphore(max_concurrent)
-        self._waiting: set[K] = set()
+        self._max_concurrent = max_concurrent
+        self._group = group
+        self._ready: dict[Hashable, deque[K]] = {}
+        """The keys whose turn comes next, by their group; the first group's turn is the next."""
+        self._added: set[K] = set()
+        """The keys to be reconciled: those that are ready, and those that were added while they are reconciled."""
         self._running: dict[K, asyncio.Task[None]] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
         self._not_before: dict[K, float] = {}
+        self._held = False
         self._closed = False
+
+    def hold(self) -> None:
+        """Begin nothing before `release`; keys may be added."""
+        self._held = True
+
+    def release(self) -> None:
+        """Begin with what was added meanwhile."""
+        self._held = False
+        self._begin()
 
     def add(self, key: K) -> None:
         """Ask for a reconcile of a key, as soon as one of the concurrent ones ends.
@@ -34,20 +58,19 @@ class WorkQueue(Generic[K]):
         After a failure an event may end a backoff, but not before its first second and a server's Retry-After have
         passed: what fails, and is told of its own events, must not run hot.
         """
-        if self._closed:
+        if self._closed or key in self._added:
             return
         if timer := self._timers.pop(key, None):
             timer.cancel()
-        self._waiting.add(key)
-        if key in self._running:
-            return
-        if (wait := self._must_wait(key)) > 0:
+        if (wait := self._must_wait(key)) > 0 and key not in self._running:
             self._timers[key] = asyncio.get_running_loop().call_later(wait, self.add, key)
-        else:
-            self._running[key] = asyncio.create_task(self._run(key))
+            return
+        self._added.add(key)
+        if key not in self._running:
+            self._make_ready(key)
 
     async def close(self, *, grace_period: float) -> None:
-        """Take no more keys, and give the reconciles that go on some seconds to end by themselves."""
+        """Take no more keys, begin none, and give the reconciles that go on some seconds to end by themselves."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()
@@ -60,20 +83,30 @@ class WorkQueue(Generic[K]):
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
+    def _make_ready(self, key: K) -> None:
+        self._ready.setdefault(self._group(key), deque()).append(key)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin reconciles while there is room, one of each group in turn."""
+        while self._ready and len(self._running) < self._max_concurrent and not (self._held or self._closed):
+            group = next(iter(self._ready))
+            keys = self._ready.pop(group)
+            key = keys.popleft()
+            if keys:
+                self._ready[group] = keys
+            self._added.discard(key)
+            self._running[key] = asyncio.create_task(self._run(key))
+
     async def _run(self, key: K) -> None:
         try:
-            while key in self._waiting and not self._closed and self._must_wait(key) <= 0:
-                async with self._slots:
-                    if self._closed:
-                        # The queue was closed while this key waited for its turn: nothing new is begun.
-                        return
-                    self._waiting.discard(key)
-                    result = await self._safely(key)
-                self._plan(key, result)
+            self._plan(key, await self._safely(key))
         finally:
             del self._running[key]
-        if key in self._waiting:
-            self.add(key)
+            if key in self._added:
+                self._added.discard(key)
+                self.add(key)
+            self._begin()
 
     async def _safely(self, key: K) -> Result:
         try:
@@ -93,7 +126,7 @@ class WorkQueue(Generic[K]):
         else:
             self._failures.pop(key, None)
             self._not_before.pop(key, None)
-        if delay is not None and key not in self._waiting and not self._closed:
+        if delay is not None and key not in self._added and not self._closed:
             self._timers[key] = asyncio.get_running_loop().call_later(delay, self.add, key)
 
     def _must_wait(self, key: K) -> float:

@@ -3,8 +3,8 @@
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +15,8 @@ from yaml import YAMLError
 
 from dispatch_operator import __version__
 from dispatch_operator.api.kinds import RESOURCES, Kind
-from dispatch_operator.kube.errors import HTTP_UNAUTHORIZED, ApiError, Effect, answered
+from dispatch_operator.kube.decoding import ListPage, WatchEvent, watch_events
+from dispatch_operator.kube.errors import HTTP_UNAUTHORIZED, ApiError, Effect, PageTooLargeError, answered
 
 UNLIMITED = 0
 """Connections: a watch keeps its own, and there are as many as there are namespaces and kinds."""
@@ -23,6 +24,14 @@ USER_AGENT = f"dispatch-operator/{__version__}"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 JSON = "application/json"
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
+METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
+LARGEST_PAGE_BYTES = 8 * 2**20
+"""Of a list: what is larger is asked for in smaller pages, so that memory stays bounded."""
+CHUNK_BYTES = 2**16
+"""Taken at once of what has arrived: after a burst that may be megabytes, which would be held twice."""
+LONGEST_REFUSAL_BYTES = 2**16
+"""Read of an answer that says no."""
 Object = dict[str, Any]
 
 
@@ -34,18 +43,15 @@ class Client:
         """The library's client, for what the library does by itself."""
         self.authorized = True
         """False while the API server does not accept the credentials."""
+        self._streams: rest.RESTClientObject | None = None
 
     @property
     def server(self) -> str:
         """The API server's URL."""
         return str(self.api.configuration.host)
 
-    def session(self, answered: Callable[[str, bool], None]) -> aiohttp.ClientSession:
-        """Return a session for watches, with the credentials of this client, which it reads anew for each request.
-
-        Args:
-            answered: Called with the path of each request that succeeded, and whether it is a watch.
-        """
+    def session(self) -> aiohttp.ClientSession:
+        """Return a session for kopf, with the credentials of this client, which it reads anew for each request."""
         configuration = self.api.configuration
         # The library knows how to make its TLS context; the connector holds it.
         made = rest.RESTClientObject(configuration, maxsize=UNLIMITED).pool_manager
@@ -65,19 +71,11 @@ class Client:
                     raise RuntimeError("Session is closed") from error
                 raise
 
-        async def ended(_session: Any, _context: Any, told: aiohttp.TraceRequestEndParams) -> None:  # noqa: ANN401
-            self.authorized = told.response.status != HTTP_UNAUTHORIZED
-            if told.response.ok:
-                answered(told.url.path, told.url.query.get("watch") == "true")
-
-        trace = aiohttp.TraceConfig()
-        trace.on_request_end.append(ended)
         session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": USER_AGENT},
             middlewares=(authorize,),
             proxy=configuration.proxy,
-            trace_configs=[trace],
             trust_env=True,
         )
         return session
@@ -104,6 +102,151 @@ class Client:
             "list", "GET", kind, namespace, None, timeout=timeout, query=[(key, value) for key, value in query if value]
         )
         return tuple(answer["items"])
+
+    async def list_page(  # noqa: PLR0913 - a page has this many parts.
+        self,
+        kind: Kind,
+        namespace: str | None,
+        *,
+        timeout: float,
+        limit: int,
+        continue_token: str = "",
+        label_selector: str = "",
+        metadata_only: bool = False,
+    ) -> ListPage:
+        """Return a page of the objects of one namespace, or of all.
+
+        Args:
+            kind: What objects.
+            namespace: None for all.
+            timeout: Seconds for all of it.
+            limit: The most objects of a page.
+            continue_token: Of the page before; empty for the first.
+            label_selector: Which objects; empty for all.
+            metadata_only: Whether to leave out all but the objects' metadata.
+
+        Raises:
+            ApiError: The request failed.
+            PageTooLargeError: The page holds more than LARGEST_PAGE_BYTES.
+            MalformedAnswerError: The answer is no text.
+        """
+        query = {"limit": str(limit), "continue": continue_token, "labelSelector": label_selector}
+        accept = METADATA_LIST if metadata_only else JSON
+        body = bytearray()
+        async with self._stream(
+            "list", kind, namespace, query, accept=accept, answer_within=timeout, end_within=timeout
+        ) as content:
+            async for chunk in content.iter_chunked(CHUNK_BYTES):
+                body += chunk
+                if len(body) > LARGEST_PAGE_BYTES:
+                    raise PageTooLargeError("list", kind, Effect.DEFINITE, f"{limit} objects are too many bytes")
+        return ListPage(bytes(body))
+
+    @asynccontextmanager
+    async def watch(  # noqa: PLR0913 - a watch has this many parts.
+        self,
+        kind: Kind,
+        namespace: str | None,
+        *,
+        timeout: float,
+        resource_version: str,
+        seconds: int,
+        grace: float,
+        silent_for: float,
+        label_selector: str = "",
+        metadata_only: bool = False,
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        """Watch the objects of one namespace, or of all; entered when the API server has begun to answer.
+
+        Args:
+            kind: What objects.
+            namespace: None for all.
+            timeout: Seconds until the answer begins.
+            resource_version: What to watch from.
+            seconds: When the API server is to end the watch.
+            grace: Seconds to wait beyond that before the connection counts as lost.
+            silent_for: Seconds without a byte after which the connection counts as lost.
+            label_selector: Which objects; empty for all.
+            metadata_only: Whether to leave out all but the objects' metadata.
+
+        Raises:
+            ApiError: The request failed, or its answer broke off.
+            MalformedAnswerError: The answer is no watch.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(seconds),
+            "labelSelector": label_selector,
+        }
+        accept = METADATA if metadata_only else JSON
+        async with (
+            self._stream(
+                "watch",
+                kind,
+                namespace,
+                query,
+                accept=accept,
+                answer_within=timeout,
+                end_within=seconds + grace,
+                silent_for=silent_for,
+            ) as content,
+            aclosing(watch_events(content.iter_chunked(CHUNK_BYTES))) as events,
+        ):
+            yield events
+
+    @asynccontextmanager
+    async def _stream(  # noqa: PLR0913 - one request has this many parts.
+        self,
+        verb: str,
+        kind: Kind,
+        namespace: str | None,
+        query: Mapping[str, str],
+        *,
+        accept: str,
+        answer_within: float,
+        end_within: float,
+        silent_for: float | None = None,
+    ) -> AsyncIterator[aiohttp.StreamReader]:
+        """Get a collection as a stream of bytes: the library would keep the whole answer until the next one."""
+        path, target = _collection(kind, namespace)
+        headers = {"Accept": accept, "User-Agent": USER_AGENT}
+        response: aiohttp.ClientResponse | None = None
+        try:
+            async with asyncio.timeout(answer_within):
+                await self.api.update_params_for_auth(headers, [], ["BearerToken"])
+                response = await self._streaming().request(
+                    "GET",
+                    f"{self.server}{path}",
+                    query_params={key: value for key, value in query.items() if value},
+                    headers=headers,
+                    _preload_content=False,
+                    _request_timeout=aiohttp.ClientTimeout(total=end_within, sock_read=silent_for),
+                )
+                self.authorized = response.status != HTTP_UNAUTHORIZED
+                if not response.ok:
+                    refusal = await response.content.read(LONGEST_REFUSAL_BYTES)
+                    retry_after = response.headers.get("Retry-After")
+                    raise answered(verb, target, response.status, _text(refusal), retry_after)
+            yield response.content
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise from_exception(verb, target, error) from error
+        finally:
+            if response is not None:
+                # What was not read to its end can't be used for another request.
+                response.close()
+
+    def _streaming(self) -> rest.RESTClientObject:
+        """Return connections of their own for lists and watches, which must not wait for each other's."""
+        if self._streams is None:
+            self._streams = rest.RESTClientObject(self.api.configuration, maxsize=UNLIMITED)
+        return self._streams
+
+    async def aclose(self) -> None:
+        """Close the connections of lists and watches; those of the library's client are its own."""
+        if self._streams is not None:
+            await self._streams.close()
 
     async def create(self, kind: Kind, namespace: str, body: Mapping[str, Any], *, timeout: float) -> Object:
         """Create one object and return what was stored."""
@@ -182,11 +325,8 @@ class Client:
         subresource: str = "",
         content_type: str | None = None,
     ) -> Object:
-        resource = RESOURCES[kind]
-        scope = namespace if resource.namespaced else None
-        path = resource.path(quote(scope, safe="") if scope else None)
+        path, target = _collection(kind, namespace, name or _name_of(body))
         path += (f"/{quote(name, safe='')}" if name else "") + (f"/{subresource}" if subresource else "")
-        target = f"{kind} {'/'.join(part for part in (scope, name or _name_of(body)) if part)}"
         return await self._call(
             verb, method, path, target, timeout=timeout, body=body, query=query, content_type=content_type
         )
@@ -250,6 +390,14 @@ class Client:
         return answer
 
 
+def _collection(kind: Kind, namespace: str | None, name: str = "") -> tuple[str, str]:
+    """Return the path of a kind's objects, and what an error calls them, or the one of a name."""
+    resource = RESOURCES[kind]
+    scope = namespace if resource.namespaced else None
+    path = resource.path(quote(scope, safe="") if scope else None)
+    return path, f"{kind} {'/'.join(part for part in (scope, name) if part)}".rstrip()
+
+
 def from_exception(verb: str, target: str, error: Exception) -> ApiError:
     """Turn what kubernetes_asyncio and aiohttp raise into an ApiError (docs/contract.md, API answers)."""
     match error:
@@ -307,4 +455,5 @@ async def connected(kubeconfig: str | None) -> AsyncIterator[Client]:
         raise NoClusterError(f"{kubeconfig or 'the kubeconfig'} can't be used: {error}") from error
     async with client.ApiClient(configuration) as api:
         api.user_agent = USER_AGENT
-        yield Client(api)
+        async with aclosing(Client(api)) as made:
+            yield made

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -19,6 +20,7 @@ HTTP_UNAUTHORIZED = 401
 HTTP_FORBIDDEN = 403
 HTTP_NOT_FOUND = 404
 HTTP_CONFLICT = 409
+HTTP_GONE = 410
 HTTP_SERVER_ERROR = 500
 
 
@@ -71,6 +73,14 @@ class ApiError(Exception):
         return self.status == HTTP_FORBIDDEN and any(pattern.search(self.message) for pattern in _NOT_YET_SEEN)
 
 
+class PageTooLargeError(ApiError):
+    """A page of a list holds more bytes than are taken at once; fewer objects must be asked for."""
+
+
+class MalformedAnswerError(Exception):
+    """The API server, or something between, sent what is no list and no watch, or broke off."""
+
+
 def answered(verb: str, target: str, status: int, body: str, retry_after: str | None) -> ApiError:
     """Return the error that an answer of ``status`` means, with ``body`` as the API server sent it."""
     answer = _status_object(body)
@@ -92,6 +102,12 @@ def answered(verb: str, target: str, status: int, body: str, retry_after: str | 
         reason=reason,
         retry_after=_seconds(retry_after),
     )
+
+
+def from_status(verb: str, target: str, status: Mapping[str, Any]) -> ApiError:
+    """Return the error that a Status object means, which a watch sends in the place of an answer."""
+    code = status.get("code")
+    return answered(verb, target, code if type(code) is int else HTTP_SERVER_ERROR, json.dumps(status), None)
 
 
 def _effect(status: int, reason: str, message: str, *, denied: bool) -> Effect:

@@ -1,57 +1,33 @@
-"""What a pod's probes ask: is the operator alive, and is it ready (a dead watcher must not go unnoticed)."""
+"""What a pod's probes ask: does the event loop turn, and is the operator ready?"""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-WATCHER = "watcher for "
-"""How kopf names the tasks that keep its watches."""
+PATIENCE = 60.0
+"""Seconds for which a watch may be down before the operator is not ready any more."""
 
 
 class Health:
-    """Knows what should go on in this process, and sees whether it does."""
+    """Knows what should go on in this process, and says what does not."""
 
-    def __init__(self, authorized: Callable[[], bool], required: Iterable[str] = ()) -> None:
+    def __init__(self, authorized: Callable[[], bool]) -> None:
         self._authorized = authorized
-        self._required = frozenset(required)
-        """The paths of the watches without which the operator does not work."""
-        self._seen: set[str] = set()
-        self._watches: set[str] = set()
-        self.active = False
-        """Whether this operator leads; one that waits for its Lease is alive but not ready."""
-
-    def watching(self, path: str) -> None:
-        """Note that a watch has begun: all that it is about was listed before."""
-        self._watches.add(path)
-        self._seen |= self._watchers()
-
-    def faults(self) -> list[str]:
-        """Say what keeps the operator from going on: kopf does not end when a watcher of its does (nolar/kopf#1313)."""
-        running = self._watchers()
-        self._seen |= running
-        return [f"the {name} has ended" for name in sorted(self._seen - running)] if self.active else []
+        self.unready: Callable[[float], list[str]] | None = None
+        """Says of the watches what is wrong with them; None while another operator leads."""
 
     def lacks(self) -> list[str]:
         """Say what keeps the operator from being ready."""
-        faults = self.faults()
-        if not self.active:
-            faults.append("waiting for the Lease")
-        else:
-            faults += [f"{path} is not watched" for path in sorted(self._required - self._watches)]
+        found = ["waiting for the Lease"] if self.unready is None else self.unready(PATIENCE)
         if not self._authorized():
-            faults.append("the API server does not accept the credentials")
-        return faults
-
-    @staticmethod
-    def _watchers() -> set[str]:
-        return {task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith(WATCHER)}
+            found.append("the API server does not accept the credentials")
+        return found
 
 
 @asynccontextmanager
 async def answering(health: Health, host: str, port: int) -> AsyncIterator[None]:
-    """Answer GET /healthz and /readyz: 200, or 503 with what is wrong, a line each.
+    """Answer GET /healthz, and GET /readyz with 200, or 503 and what is wrong, a line each.
 
     Args:
         health: Whom to ask.
@@ -59,17 +35,19 @@ async def answering(health: Health, host: str, port: int) -> AsyncIterator[None]
         port: The port to listen on.
     """
 
-    def answer(problems: Callable[[], list[str]]) -> Callable[[web.Request], object]:
-        async def handler(_request: web.Request) -> web.Response:
-            found = problems()
-            return web.Response(text="\n".join(found or ["ok"]) + "\n", status=503 if found else 200)
+    async def alive(_request: web.Request) -> web.Response:
+        # A process whose part has ended ends; one whose event loop is blocked does not answer.
+        return web.Response(text="ok\n")
 
-        return handler
+    async def ready(_request: web.Request) -> web.Response:
+        found = health.lacks()
+        return web.Response(text="\n".join(found or ["ok"]) + "\n", status=503 if found else 200)
 
     app = web.Application()
-    app.router.add_get("/healthz", answer(health.faults))  # type: ignore[arg-type]
-    app.router.add_get("/readyz", answer(health.lacks))  # type: ignore[arg-type]
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    app.router.add_get("/healthz", alive)
+    app.router.add_get("/readyz", ready)
+    # Connections that are kept would be waited for in the end; a probe makes a new one each time.
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=0.0)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()

@@ -44,6 +44,8 @@ class Store:
         self._indexes: dict[Kind, list[Index[Any]]] = {kind: [] for kind in Kind}
         for index in indexes:
             self._indexes[index.kind.KIND].append(index)
+        self._gone: dict[Kind, dict[Key, AnyRecord]] = {kind: {} for kind in Kind}
+        """What a live read did not find any more, until the watch tells of its deletion."""
         self._quiet: dict[str, str] = {}
         """By UID, the resourceVersion that tells nothing new."""
         self._waiting: set[asyncio.Future[None]] = set()
@@ -52,9 +54,10 @@ class Store:
         """Return what the watch last said of an object; None when it said nothing, or that it is gone."""
         return cast("R | None", self._objects[kind.KIND].get(Key(namespace, name)))
 
-    def of_kind(self, kind: Kind, namespace: str | None) -> list[AnyRecord]:
-        """Return all objects of a kind, in one namespace or in all."""
-        return [obj for key, obj in self._objects[kind].items() if namespace in (None, key.namespace)]
+    def held(self, kind: Kind, key: Key, uid: str) -> AnyRecord | None:
+        """Return what was last known of an object of this UID, also when it was dropped because it is gone."""
+        known = (self._objects[kind].get(key), self._gone[kind].get(key))
+        return next((obj for obj in known if obj is not None and obj.metadata.uid == uid), None)
 
     def put(self, obj: AnyRecord) -> None:
         """Keep an object, unless a newer state of it is held already."""
@@ -63,6 +66,7 @@ class Store:
         held = self._objects[obj.KIND].get(key)
         if held is not None and held.metadata.uid == meta.uid and _version(held) > _version(obj):
             return
+        self._gone[obj.KIND].pop(key, None)
         if isinstance(obj, Workload) and isinstance(held, Workload) and what_matters(held) == what_matters(obj):
             self._quiet[meta.uid] = meta.resource_version
         self._replace(key, held, obj)
@@ -75,11 +79,21 @@ class Store:
     def drop(self, obj: AnyRecord) -> None:
         """Forget an object that is gone, unless another of its name is held already."""
         key = Key(obj.metadata.namespace, obj.metadata.name)
+        self._gone[obj.KIND].pop(key, None)
         held = self._objects[obj.KIND].get(key)
         if held is None or held.metadata.uid != obj.metadata.uid:
             return
         self._quiet.pop(obj.metadata.uid, None)
         self._replace(key, held, None)
+
+    def drop_unfound(self, obj: AnyRecord) -> None:
+        """Forget an object that a live read did not find; its deletion is still to be told, and to wake others."""
+        key = Key(obj.metadata.namespace, obj.metadata.name)
+        held = self._objects[obj.KIND].get(key)
+        if held is None or held.metadata.uid != obj.metadata.uid:
+            return
+        self.drop(obj)
+        self._gone[obj.KIND][key] = held
 
     def is_quiet(self, obj: AnyRecord) -> bool:
         """Tell whether this state of an object tells nothing new: our own write, or a change of what nobody reads."""

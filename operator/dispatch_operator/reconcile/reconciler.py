@@ -91,7 +91,7 @@ class Reconciler:
         if isinstance(answer, ApiError):
             return _try_again(key, answer)
         if not isinstance(answer, DispatchStart):
-            self.store.drop(observed.start)
+            self.store.drop_unfound(observed.start)
             return None
         self.store.put(answer)
         return observe(self.store, key)

@@ -18,7 +18,7 @@ from support.builders import JOB, NAME, make_backend, make_start
 from support.fault_proxy import FaultProxy, ProxiedRequest, ProxyFault
 from support.operator import conditions
 from support.rendering import target_name
-from support.service import Service, serving
+from support.service import serving
 from support.summary import Summary
 from support.waiting import until
 
@@ -177,6 +177,9 @@ EXPIRED = {
 @pytest.mark.parametrize(
     "fault",
     [
+        ProxyFault("410", 410, "Expired", "too old resource version"),
+        ProxyFault("404", 404, "NotFound", "the server could not find the requested resource"),
+        ProxyFault("garbage", stream=b"garbage\n"),
         ProxyFault("410 in the stream", stream=json.dumps(EXPIRED).encode() + b"\n"),
         ProxyFault("an empty stream", stream=b"\n"),
         ProxyFault("401", 401, "Unauthorized", "Unauthorized"),
@@ -218,41 +221,37 @@ def test_what_is_deleted_while_a_resource_is_listed_again_is_noticed(team: Team,
         team.until_phase("llama-s1", "Lost")
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [ProxyFault("410", 410, "Expired", "too old resource version"), ProxyFault("garbage", stream=b"garbage\n")],
-    ids=lambda fault: fault.name,
+RESOURCES = (
+    "dispatchbackends",
+    "clustertrainingruntimes",
+    "trainingruntimes",
+    "trainjobs",
+    "jobsets",
+    "dispatchstarts",
 )
-def test_a_watch_that_can_not_go_on_ends_the_process_and_the_next_one_goes_on(
-    team: Team, proxy: FaultProxy, fault: ProxyFault
-) -> None:
-    proxy.rule = WatchesFail(fault, times=1)
-    services = [Service(proxy.kubeconfig, "--namespace", team.namespace)]
-    try:
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_one_watch_that_fails_alone_is_renewed_alone(team: Team, proxy: FaultProxy, resource: str) -> None:
+    proxy.rule = rule = WatchesFail(ProxyFault("garbage", stream=b"garbage\n"), only=resource)
+    with serving(proxy.kubeconfig, "--namespace", team.namespace) as service:
         team.apply(make_start(gate="Open"))
-
-        def restarted_until_it_succeeds() -> bool:
-            if not services[-1].runs:
-                # As the kubelet does.
-                services.append(Service(proxy.kubeconfig, "--namespace", team.namespace))
-            return bool(team.get("dispatchstart", "llama-s1")["status"].get("phase") == "Succeeded")
-
-        until("the start succeeds", restarted_until_it_succeeds, seconds=90)
-    finally:
-        for service in services:
-            service.kill()
-            service.log.unlink()
+        team.until_phase("llama-s1", "Succeeded")
+        assert service.runs
+    assert rule.failed == {resource: 2}
 
 
 class WatchesFail:
-    """Lets the first watches of each resource fail."""
+    """Lets the first watches of each resource, or of one alone, fail."""
 
-    def __init__(self, fault: ProxyFault, times: int = 2) -> None:
+    def __init__(self, fault: ProxyFault, *, only: str = "", times: int = 2) -> None:
         self.failed: Counter[str] = Counter()
-        self._fault, self._times = fault, times
+        self._fault, self._only, self._times = fault, only, times
 
     def __call__(self, asked: ProxiedRequest) -> ProxyFault | None:
-        if asked.verb != "watch" or self.failed[asked.resource] >= self._times:
+        if asked.verb != "watch" or self._only not in {"", asked.resource}:
+            return None
+        if self.failed[asked.resource] >= self._times:
             return None
         self.failed[asked.resource] += 1
         return self._fault

@@ -1,4 +1,4 @@
-"""The operator as it runs, kopf aside: its cache, its reconciles and its work queues, fed by the world's watches."""
+"""The operator as it runs, its frame aside: its cache, its reconciles and its work queues, fed by the world's watches."""
 
 import asyncio
 import random
@@ -6,30 +6,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.controllers.admission_check import AdmissionChecks
 from dispatch_operator.controllers.enqueue import starts_of, targets_of, workloads_of
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
+from dispatch_operator.controllers.watches import WATCHES, is_relevant
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.reconciler import Reconciler
 from dispatch_operator.records.reading import AnyRecord
 from support.faults.faulty_api import FaultyApi
-from support.records import at, watched
+from support.records import watched
 
 Object = dict[str, Any]
-WATCHED = {
-    "DispatchBackend": {},
-    "ClusterTrainingRuntime": {},
-    "TrainingRuntime": {},
-    "TrainJob": {"app.kubernetes.io/managed-by": "dispatch-operator"},
-    "JobSet": {},
-    "Workload": {},
-    "AdmissionCheck": {},
-    "DispatchStart": {},
-}
+WATCHED = {watch.kind.value for watch in WATCHES}
 Route = tuple[WorkQueue[Key], Callable[[Store, AnyRecord], Iterable[Key]]]
 
 
@@ -83,8 +76,7 @@ class RunningOperator:
 
 
 def _is_watched(kind: str, obj: Object) -> bool:
-    labels = at(obj, "metadata", "labels") or {}
-    return kind in WATCHED and WATCHED[kind].items() <= labels.items()
+    return kind in WATCHED and is_relevant(Kind(kind), obj)
 
 
 async def live(world: FaultyApi, seconds: float) -> None:

@@ -19,10 +19,10 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list]
-# Why nothing runs; and the story of each DispatchStart, for `kubectl describe`.
+# Why nothing runs; and the story of each DispatchStart, for `kubectl describe`, where what is told again is counted.
 - apiGroups: [""]
   resources: [events]
-  verbs: [list, create]
+  verbs: [list, create, patch]
 # Kueue, where it is installed: whether the gate and the admission check are in place, why a job waits, and holding it.
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]

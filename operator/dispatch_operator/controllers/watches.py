@@ -1,0 +1,148 @@
+"""What is watched, and what a change of it wakes: the store is kept, and the keys that it concerns are enqueued."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from dispatch_operator.api.group import LABEL_JOB
+from dispatch_operator.api.kinds import RESOURCES, Kind
+from dispatch_operator.api.names import is_object_name
+from dispatch_operator.api.quoting import escaped
+from dispatch_operator.controllers.work_queue import WorkQueue
+from dispatch_operator.kube.client import Client
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.known_objects import Identity, read_metadata
+from dispatch_operator.kube.list_watch import ListWatch
+from dispatch_operator.kube.reflector import Reflector
+from dispatch_operator.kube.reflectors import Supervised
+from dispatch_operator.kube.store import Store
+from dispatch_operator.records.reading import AnyRecord, RecordError, read_watched
+
+logger = logging.getLogger(__name__)
+
+
+class Watch(NamedTuple):
+    """How a kind is watched."""
+
+    kind: Kind
+    required: bool = True
+    """Whether the operator is of no use without it; a cluster may lack Kueue."""
+    label_selector: str = ""
+    metadata_only: bool = False
+    clusterwide_only: bool = False
+    """Whether only a cluster-wide operator may watch it."""
+
+
+WATCHES = (
+    Watch(Kind.DISPATCH_BACKEND),
+    Watch(Kind.CLUSTER_TRAINING_RUNTIME, metadata_only=True),
+    Watch(Kind.TRAINING_RUNTIME, metadata_only=True),
+    # Without a label: somebody may take it off a TrainJob whose end a Start waits for.
+    Watch(Kind.TRAIN_JOB),
+    Watch(Kind.JOB_SET, label_selector=LABEL_JOB),
+    Watch(Kind.WORKLOAD, required=False),
+    Watch(Kind.ADMISSION_CHECK, required=False, clusterwide_only=True),
+    # Last, so that most of what a DispatchStart rests on is known when it is reconciled first.
+    Watch(Kind.DISPATCH_START),
+)
+
+
+class Route(NamedTuple):
+    """A work queue, and whom of its keys a change of an object concerns."""
+
+    queue: WorkQueue[Key]
+    concerned: Callable[[Store, AnyRecord], Iterable[Key]]
+
+
+class StoreAndEnqueue:
+    """Handles the events of one kind's reflector."""
+
+    def __init__(self, kind: Kind, store: Store, routes: Sequence[Route]) -> None:
+        self._kind = kind
+        self._store = store
+        self._routes = routes
+
+    def added_or_modified(self, raw: dict[str, Any]) -> None:
+        """Keep an object, and wake whom it concerns; one that can't be read is told of, and harms no other."""
+        if not is_relevant(self._kind, raw):
+            self._forget(read_metadata(raw)[0])
+            return
+        try:
+            obj = read_watched(self._kind, raw)
+        except RecordError as error:
+            meta = raw["metadata"]
+            who = f"{self._kind} {meta.get('namespace', '')}/{meta['name']}"
+            logger.warning("%s can't be read, and is left alone: %s", escaped(who), escaped(str(error)))
+            return
+        self._store.put(obj)
+        self._enqueue(self._concerned(obj))
+
+    def deleted(self, identity: Identity) -> None:
+        """Forget an object, and wake whom it concerned."""
+        self._forget(identity)
+
+    def synced(self) -> None:
+        """Nothing waits for this alone."""
+
+    def _forget(self, identity: Identity) -> None:
+        held = self._store.held(self._kind, Key(identity.namespace, identity.name), identity.uid)
+        if held is None:
+            return
+        concerned = self._concerned(held)
+        self._store.drop(held)
+        self._enqueue(concerned)
+
+    def _concerned(self, obj: AnyRecord) -> list[tuple[WorkQueue[Key], Key]]:
+        return [(queue, key) for queue, concerned in self._routes for key in set(concerned(self._store, obj))]
+
+    @staticmethod
+    def _enqueue(concerned: Iterable[tuple[WorkQueue[Key], Key]]) -> None:
+        for queue, key in concerned:
+            queue.add(key)
+
+
+def is_relevant(kind: Kind, raw: dict[str, Any]) -> bool:
+    """Tell whether an object may ever matter: there may be thousands of others, and they must cost next to nothing.
+
+    A TrainJob or a JobSet matters when its name is one that Starts give. A Workload matters when it lists admission
+    checks, one of which may be dispatch's, or when such a TrainJob owns it.
+    """
+    match kind, raw:
+        case ((Kind.TRAIN_JOB | Kind.JOB_SET), {"metadata": {"name": str(name)}}):
+            return is_object_name(name)
+        case Kind.WORKLOAD, {"status": {"admissionChecks": [_, *_]}}:
+            return True
+        case Kind.WORKLOAD, {"metadata": {"ownerReferences": [*owners]}}:
+            return any(map(_is_target, owners))
+        case Kind.WORKLOAD, _:
+            return False
+        case _:
+            return True
+
+
+def _is_target(owner: object) -> bool:
+    match owner:
+        case {"kind": Kind.TRAIN_JOB.value, "name": str(name)}:
+            return is_object_name(name)
+    return False
+
+
+def supervised(
+    client: Client, store: Store, routes: Sequence[Route], namespaces: Sequence[str], clock: Callable[[], float]
+) -> Iterator[Supervised]:
+    """Yield a reflector for each kind, or for each namespace of it.
+
+    Args:
+        client: Where to.
+        store: What the watches tell is kept here.
+        routes: Whom changes wake.
+        namespaces: To serve; none for all.
+        clock: Seconds, for the reflectors' state.
+    """
+    for watch in WATCHES:
+        if watch.clusterwide_only and namespaces:
+            continue
+        handler = StoreAndEnqueue(watch.kind, store, routes)
+        for namespace in (namespaces or (None,)) if RESOURCES[watch.kind].namespaced else (None,):
+            source = ListWatch(client, watch.kind, namespace, watch.label_selector, watch.metadata_only)
+            yield Supervised(Reflector(source, handler, clock), watch.required)

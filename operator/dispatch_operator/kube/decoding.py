@@ -1,0 +1,175 @@
+"""From the bytes of a list or a watch to objects, one at a time: a large page neither fills memory nor blocks long."""
+
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterator
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from dispatch_operator.kube.errors import MalformedAnswerError
+
+Object = dict[str, Any]
+DEEPEST = 200
+"""Levels of nesting that are kept of a value that is nested too deeply to be decoded whole."""
+LONGEST_LINE_BYTES = 8 * 2**20
+"""Of one event: etcd takes objects of 1.5 MiB, or a few more where it was told so."""
+_SPACE = re.compile(r"[ \t\r\n]*")
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+_DECODER = json.JSONDecoder()
+
+
+class WatchEventType(StrEnum):
+    """The types of watch events, as the API names them."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+    """Tells only the resourceVersion up to which everything was sent."""
+    ERROR = "ERROR"
+    """Holds a Status instead of an object, and is the last event of its watch."""
+
+
+class WatchEvent(NamedTuple):
+    """What happened to an object."""
+
+    type: WatchEventType
+    object: Object
+
+
+class ListPage:
+    """One page of a list: its items are decoded while they are iterated, once; its metadata is known after that."""
+
+    def __init__(self, body: bytes) -> None:
+        try:
+            self._text = body.decode()
+        except UnicodeDecodeError as error:
+            raise MalformedAnswerError(f"the list is no UTF-8: {error}") from error
+        self._metadata: Object = {}
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the whole list, from which a watch can go on."""
+        return str(self._metadata.get("resourceVersion") or "")
+
+    @property
+    def continue_token(self) -> str:
+        """What to ask for the next page with; empty at the last one."""
+        return str(self._metadata.get("continue") or "")
+
+    def __iter__(self) -> Iterator[Any]:
+        """Decode the items.
+
+        Raises:
+            MalformedAnswerError: The page is no list, or was cut off.
+        """
+        try:
+            # Custom resources come with their metadata behind the items, built-in ones with it before them.
+            position = _after(self._text, 0, "{")
+            while True:
+                field, position = _value(self._text, position)
+                position = _after(self._text, position, ":")
+                if field == "items" and self._text.startswith("[", position):
+                    position = yield from self._items(position + 1)
+                else:
+                    value, position = _value(self._text, position)
+                    if field == "metadata" and isinstance(value, dict):
+                        self._metadata = value
+                if self._text[position : position + 1] != ",":
+                    break
+                position = _after(self._text, position, ",")
+            _after(self._text, position, "}")
+        except ValueError as error:
+            raise MalformedAnswerError(f"the list can't be decoded: {error}") from error
+        self._text = ""
+        if not self.resource_version:
+            raise MalformedAnswerError("the list has no resourceVersion")
+
+    def _items(self, position: int) -> Generator[Any, None, int]:
+        position = _skip_space(self._text, position)
+        if self._text.startswith("]", position):
+            return _skip_space(self._text, position + 1)
+        while True:
+            item, position = _value(self._text, position)
+            yield item
+            if self._text[position : position + 1] != ",":
+                return _after(self._text, position, "]")
+            position = _after(self._text, position, ",")
+
+
+async def watch_events(chunks: AsyncIterable[bytes]) -> AsyncGenerator[WatchEvent, None]:
+    """Decode the events of a watch, one a line, from chunks that know nothing of lines.
+
+    Raises:
+        MalformedAnswerError: A line is no event, is too long, or was cut off.
+    """
+    begun: list[bytes] = []
+    length = 0
+    async for chunk in chunks:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            yield _event(b"".join((*begun, end)))
+            begun, length = [], 0
+        begun.append(rest)
+        length += len(rest)
+        if length > LONGEST_LINE_BYTES:
+            raise MalformedAnswerError(f"a line of the watch is longer than {LONGEST_LINE_BYTES} bytes")
+    if length:
+        raise MalformedAnswerError("the watch ended in the middle of a line")
+
+
+def _event(line: bytes) -> WatchEvent:
+    try:
+        event, _ = _value(line.decode(), 0)
+    except ValueError as error:
+        raise MalformedAnswerError(f"a line of the watch can't be decoded: {error}") from error
+    match event:
+        case {"type": str(event_type), "object": dict(obj)} if event_type in WatchEventType.__members__:
+            return WatchEvent(WatchEventType(event_type), obj)
+        case {"type": str(event_type), "object": dict()}:
+            raise MalformedAnswerError(f"the watch sent an event of the unknown type {event_type}")
+    raise MalformedAnswerError("the watch sent an event without type or object")
+
+
+def _value(text: str, position: int) -> tuple[Any, int]:
+    """Decode the JSON value that begins at a position; return it, and where what follows it begins."""
+    position = _skip_space(text, position)
+    try:
+        value, end = _DECODER.raw_decode(text, position)
+    except RecursionError:
+        # Python's decoder gives up far before the API server's does. One such object must not hide all others.
+        shallow, end = _shallow(text, position)
+        value = _DECODER.decode(shallow)
+    return value, _skip_space(text, end)
+
+
+def _shallow(text: str, start: int) -> tuple[str, int]:
+    """Return the object or array at a position with what is nested too deeply replaced by null, and its end."""
+    kept: list[str] = []
+    depth, keep_from = 0, start
+    for token in _STRING_OR_BRACKET.finditer(text, start):
+        bracket = text[token.start()]
+        if bracket in "[{":
+            depth += 1
+            if depth == DEEPEST + 1:
+                kept += text[keep_from : token.start()], "null"
+        elif bracket in "]}":
+            if depth == DEEPEST + 1:
+                keep_from = token.end()
+            depth -= 1
+            if not depth:
+                return "".join((*kept, text[keep_from : token.end()])), token.end()
+    raise ValueError("a value is cut off")
+
+
+def _after(text: str, position: int, mark: str) -> int:
+    """Return where what follows a mark begins."""
+    position = _skip_space(text, position)
+    if not text.startswith(mark, position):
+        raise ValueError(f"{mark} is missing at character {position}")
+    return _skip_space(text, position + len(mark))
+
+
+def _skip_space(text: str, position: int) -> int:
+    space = _SPACE.match(text, position)
+    return space.end() if space else position

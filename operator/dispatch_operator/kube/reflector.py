@@ -1,0 +1,230 @@
+"""A reflector tells a handler of every object of a resource, as client-go's does: it lists, then watches, for ever."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, NoReturn, Protocol
+
+from dispatch_operator.api.quoting import escaped, shortened
+from dispatch_operator.kube.backoff import backoff
+from dispatch_operator.kube.decoding import WatchEvent, WatchEventType
+from dispatch_operator.kube.errors import (
+    HTTP_GONE,
+    HTTP_NOT_FOUND,
+    ApiError,
+    MalformedAnswerError,
+    PageTooLargeError,
+    from_status,
+)
+from dispatch_operator.kube.known_objects import (
+    Identity,
+    KnownObjects,
+    Object,
+    key_of,
+    read_metadata,
+    read_resource_version,
+)
+from dispatch_operator.kube.list_watch import ListWatch
+from dispatch_operator.kube.stream_health import StreamHealth
+
+logger = logging.getLogger(__name__)
+
+PAGE_LIMIT = 500
+"""Objects asked for at once, as client-go does."""
+WATCH_SECONDS = 120, 240
+"""A watch is renewed after a random time between these, so that not all are renewed at once."""
+EARLY_SECONDS = 1.0
+"""A watch that ends by more than this before its time was broken by somebody."""
+FAILURES_UNTIL_RELIST = 3
+"""In a row: then the resourceVersion itself is in doubt, for example after an etcd restore, and a list settles it."""
+LONGEST_FAULT = 500
+"""Characters."""
+
+
+class ResourceEventHandler(Protocol):
+    """Is told of the objects; it may raise, which is logged and harms nothing else."""
+
+    def added_or_modified(self, obj: Object) -> None:
+        """Take an object as the API server sent it, in a version that was not told before."""
+
+    def deleted(self, identity: Identity) -> None:
+        """Take note that an object that was told before is there no longer, or is no longer selected."""
+
+    def synced(self) -> None:
+        """Take note that the first list is complete; this is called once."""
+
+
+class ReflectorState(NamedTuple):
+    """How a reflector fares, for readiness and metrics; times are those of its clock, in seconds."""
+
+    synced: bool
+    """Whether the first list was complete."""
+    since: float | None
+    """When its stream went down; None while it is up."""
+    last_fault: str
+    """What failed last, in one line; empty while nothing did."""
+    failures: int
+    """How often it failed in a row."""
+    restarts: int
+    """How often its list or watch was renewed because of a fault."""
+    last_event: float | None
+    """When the last watch event came, bookmarks included."""
+    objects: int
+    """How many objects are known."""
+    handler_errors: int
+    """How often the handler raised."""
+
+
+class Reflector:
+    """Lists and watches one resource, and renews what breaks."""
+
+    def __init__(self, list_watch: ListWatch, handler: ResourceEventHandler, clock: Callable[[], float]) -> None:
+        self._list_watch = list_watch
+        self._handler = handler
+        self._clock = clock
+        self._known = KnownObjects()
+        self._health = StreamHealth(clock)
+        self._resource_version = ""
+        """Up to where everything was told; empty when a list is needed."""
+        self._limit = PAGE_LIMIT
+        self._synced = False
+        self._last_event: float | None = None
+        self._handler_errors = 0
+        self.answered = asyncio.Event()
+        """Set when the first list is told, or has failed once."""
+
+    def __str__(self) -> str:
+        return str(self._list_watch)
+
+    @property
+    def state(self) -> ReflectorState:
+        """How it fares now."""
+        return ReflectorState(
+            synced=self._synced,
+            since=self._health.since,
+            last_fault=self._health.last_fault,
+            failures=self._health.failures,
+            restarts=self._health.restarts,
+            last_event=self._last_event,
+            objects=len(self._known),
+            handler_errors=self._handler_errors,
+        )
+
+    async def run(self) -> NoReturn:
+        """List and watch until cancelled; whatever fails is made again."""
+        while True:
+            try:
+                if not self._resource_version:
+                    await self._list()
+                await self._watch()
+                self._health.ended()
+            except (ApiError, MalformedAnswerError) as error:
+                await self._recover(error)
+            except Exception as error:
+                # A fault of ours in one place must not end the watch for all that this process does.
+                logger.exception("the reflector of %s failed", self)
+                await self._recover(error)
+
+    async def _list(self) -> None:
+        """Tell of every object that is new or changed, and then of those that are there no longer."""
+        missing = self._known.keys()
+        continue_token = ""
+        while True:
+            try:
+                page = await self._list_watch.page(self._limit, continue_token)
+            except PageTooLargeError:
+                if self._limit == 1:
+                    raise
+                self._limit = max(self._limit // 8, 1)
+                continue
+            for obj in page:
+                identity, resource_version = read_metadata(obj)
+                missing.discard(key_of(identity))
+                self._put(identity, resource_version, obj)
+                # A whole page takes longer to decode and to handle than the event loop may be blocked.
+                await asyncio.sleep(0)
+            self._limit = min(self._limit * 2, PAGE_LIMIT)
+            if not (continue_token := page.continue_token):
+                break
+        for key in missing:
+            if gone := self._known.get(key):
+                self._delete(gone)
+                await asyncio.sleep(0)
+        # Lower versions than before are right too: etcd may have been restored from a backup.
+        self._resource_version = page.resource_version
+        if not self._synced:
+            self._synced = True
+            self._call(self._handler.synced, "the first list")
+            self.answered.set()
+
+    async def _watch(self) -> None:
+        seconds = random.randint(*WATCH_SECONDS)  # noqa: S311 - it spreads requests and protects nothing.
+        begun = self._clock()
+        async with self._list_watch.watch(self._resource_version, seconds) as events:
+            self._health.opened()
+            async for event in events:
+                self._last_event = self._clock()
+                self._receive(event)
+                # A burst comes in one piece, and takes longer than the event loop may be blocked.
+                await asyncio.sleep(0)
+        if self._clock() - begun < seconds - EARLY_SECONDS:
+            raise MalformedAnswerError(f"the watch of {self} ended before its time")
+
+    def _receive(self, event: WatchEvent) -> None:
+        """Tell of an event, unless it is known; the watch goes on from it even when the handler raises."""
+        match event.type:
+            case WatchEventType.ERROR:
+                raise from_status("watch", str(self), event.object)
+            case WatchEventType.BOOKMARK:
+                resource_version = read_resource_version(event.object)
+            case WatchEventType.DELETED:
+                identity, resource_version = read_metadata(event.object)
+                if self._known.get(key_of(identity)) == identity:
+                    self._delete(identity)
+            case WatchEventType.ADDED | WatchEventType.MODIFIED:
+                identity, resource_version = read_metadata(event.object)
+                self._put(identity, resource_version, event.object)
+        if resource_version != self._resource_version:
+            self._resource_version = resource_version
+            self._health.progressed()
+
+    def _put(self, identity: Identity, resource_version: str, obj: Object) -> None:
+        if self._known.holds(identity, resource_version):
+            return
+        before = self._known.get(key_of(identity))
+        if before is not None and before != identity:
+            # It was deleted and made anew while nothing was watched.
+            self._delete(before)
+        self._known.put(identity, resource_version)
+        self._call(partial(self._handler.added_or_modified, obj), key_of(identity))
+
+    def _delete(self, identity: Identity) -> None:
+        self._known.remove(identity)
+        self._call(partial(self._handler.deleted, identity), key_of(identity))
+
+    def _call(self, handle: Callable[[], None], what: str) -> None:
+        try:
+            handle()
+        except Exception:
+            self._handler_errors += 1
+            logger.exception("%s: %s can't be handled", self, escaped(what))
+
+    async def _recover(self, error: Exception) -> None:
+        """Note a fault, and wait before the stream is renewed."""
+        fault = escaped(shortened(str(error) or type(error).__name__, LONGEST_FAULT))
+        last_fault = self._health.last_fault
+        self._health.failed(fault)
+        self.answered.set()
+        failures = self._health.failures
+        status, retry_after = (error.status, error.retry_after) if isinstance(error, ApiError) else (None, None)
+        if status == HTTP_GONE or failures >= FAILURES_UNTIL_RELIST:
+            self._resource_version = ""
+        wait = backoff(failures, retry_after)
+        # A kind that a cluster lacks, and a version that is too old, are in the course of things.
+        level = logging.INFO if status in {HTTP_GONE, HTTP_NOT_FOUND} else logging.WARNING
+        if failures > 1 and fault == last_fault:
+            level = logging.DEBUG
+        logger.log(level, "%s is not watched: %s; trying again in %.1f s", self, fault, wait)
+        await asyncio.sleep(wait)

@@ -1,0 +1,73 @@
+"""Runs the reflectors of a process together, and says which of them keep it from being ready."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, NoReturn
+
+from dispatch_operator.kube.reflector import Reflector
+
+
+class ReflectorEndedError(Exception):
+    """A reflector ended, which it never does by itself: the process would be blind in part, and must end."""
+
+
+class Supervised(NamedTuple):
+    """A reflector, and whether the process is of no use without it."""
+
+    reflector: Reflector
+    required: bool
+
+
+class Reflectors:
+    """Runs reflectors side by side; a fault of one's stream is that one's alone."""
+
+    def __init__(self, clock: Callable[[], float], *supervised: Supervised) -> None:
+        self._clock = clock
+        self._supervised = supervised
+
+    def __iter__(self) -> Iterator[Reflector]:
+        """Iterate over all, for their metrics."""
+        return (each.reflector for each in self._supervised)
+
+    def unready(self, patience: float) -> list[str]:
+        """Say of each required reflector that has not synced, or has been down, what is wrong with it.
+
+        Args:
+            patience: Seconds for which one that has synced may be down.
+        """
+        return [
+            problem
+            for reflector, required in self._supervised
+            if required and (problem := self._problem(reflector, patience))
+        ]
+
+    def _problem(self, reflector: Reflector, patience: float) -> str:
+        state = reflector.state
+        down = 0.0 if state.since is None else self._clock() - state.since
+        fault = f": {state.last_fault} (failed {state.failures} times in a row)" if state.failures else ""
+        if not state.synced:
+            return f"{reflector} has not been listed yet{fault}"
+        if down > patience:
+            return f"{reflector} has not been watched for {down:.0f} s{fault}"
+        return ""
+
+    async def listed(self) -> None:
+        """Wait until each has told its first list, or has failed: a kind that is not served keeps no other waiting."""
+        await asyncio.gather(*(each.answered.wait() for each in self))
+
+    async def run(self) -> NoReturn:
+        """Run all until cancelled, and let none go on when one has ended.
+
+        Raises:
+            ReflectorEndedError: One ended by itself.
+        """
+        tasks = {asyncio.create_task(each.run(), name=f"reflector of {each}"): each for each in self}
+        try:
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        names = ", ".join(sorted(str(tasks[task]) for task in ended))
+        causes = [error for task in ended if not task.cancelled() and (error := task.exception())]
+        raise ReflectorEndedError(f"the reflector of {names} has ended") from next(iter(causes), None)
