@@ -227,6 +227,22 @@ async def test_a_copy_that_was_stored_changed_is_deleted_and_refused(api: FakeAp
     ]
 
 
+async def test_a_copy_that_is_stored_changed_and_never_answered_for_is_not_made_over_and_over(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    def webhook(request: Any, body: Object) -> Object:
+        if request.kind == COPY:
+            body["spec"]["template"]["spec"]["failurePolicy"]["maxRestarts"] = 9
+        return body
+
+    api.admit = webhook
+    api.after = always("create", COPY, unanswered("create", COPY))
+    assert (await operator.reconcile()).requeue
+    # The leftover is deleted before each next try; then the reconcile ends, and backs off.
+    assert api.writes().count("create TrainingRuntime") == 4
+    assert api.all(JOB) == []
+
+
 async def test_a_train_job_that_was_stored_changed_is_stopped_after_the_verdict_is_recorded(
     api: FakeApi, operator: FakeOperator
 ) -> None:

@@ -40,6 +40,9 @@ BUDGET = 100
 CONTESTED = 5
 """Preconditions that may fail in one reconcile; more means that somebody else writes as fast as we do."""
 
+FAILED_COPIES = 3
+"""Creates of a copy that may fail in one reconcile; more means that what is stored is not what was sent, nor answered."""
+
 RecordEvents = Callable[[Owned, Owned], None]
 """Called with a DispatchStart or a DispatchBackend before and after its status was written."""
 
@@ -60,9 +63,9 @@ class Reconciler:
             When to reconcile again, if no event does it first.
         """
         observed = observe(self.store, key)
-        contested = 0
+        contested = failed_copies = 0
         for _ in range(BUDGET):
-            if observed is None or contested > CONTESTED:
+            if observed is None or contested > CONTESTED or failed_copies > FAILED_COPIES:
                 break
             decision = decide(observed, self.clock())
             if isinstance(decision, Result):
@@ -72,6 +75,7 @@ class Reconciler:
             answer = await answer_to(self.client, self.store, observed, decision)
             if isinstance(answer, ApiError):
                 contested += answer.conflict or answer.not_found
+                failed_copies += decision.key == (Create, Slot.COPY)
                 if isinstance(decision, PatchStatus):
                     if not (answer.conflict or answer.not_found):
                         return _try_again(key, answer)
