@@ -63,7 +63,7 @@ bench: $(VENV)/.installed ## Measure the operator against a bare client, as a ra
 cluster: $(VENV)/.installed ## Keep a control plane up until Ctrl-C, and print its KUBECONFIG (KUEUE=1 for Kueue too).
 	$(BIN)/python -m controlplane up $(if $(KUEUE),--kueue)
 
-lint: $(VENV)/.installed ## Check style, types, layers and generated files.
+lint: $(VENV)/.installed ## Check style, types and layers.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

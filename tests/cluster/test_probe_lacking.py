@@ -44,7 +44,7 @@ def account_there(lacking: Cluster) -> Path:
 
 
 def observe_only(cluster: Cluster, account: Path, namespace: str, **spec: Any) -> dict[str, str]:
-    """Let an operator look at a new backend, and return why which of its gates is not proven; nothing is left."""
+    """Let an operator reconcile a new backend, and return why which of its gates is not proven; nothing is left."""
     team = Team(cluster, namespace, make_backend(timeouts=TIMEOUTS, **spec))
     apply(cluster, [make_local_queue("team", namespace, "everything")])
     with serving(account, "--all-namespaces"):

@@ -1,5 +1,6 @@
 """Steps 1 to 8, state in, state out, over a fake API."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -344,7 +345,7 @@ async def test_a_create_that_was_carried_out_unanswered_goes_on_with_what_it_mad
     assert api.writes().count(f"create {kind}") == 1
 
 
-async def test_a_lost_create_is_in_flight_until_the_call_bound_and_then_made_again(
+async def test_an_unanswered_create_is_in_flight_until_the_call_bound_and_then_made_again(
     api: FakeApi, operator: FakeOperator
 ) -> None:
     api.before = nth(1, "create", JOB, unanswered())
@@ -360,7 +361,7 @@ async def test_a_lost_create_is_in_flight_until_the_call_bound_and_then_made_aga
     assert (await operator.settle())["status"]["phase"] == "Gated"
 
 
-async def test_a_lost_create_that_lands_late_is_adopted(api: FakeApi, operator: FakeOperator) -> None:
+async def test_an_unanswered_create_that_lands_late_is_adopted(api: FakeApi, operator: FakeOperator) -> None:
     bodies: list[Object] = []
     create = api.create
 
@@ -377,7 +378,7 @@ async def test_a_lost_create_that_lands_late_is_adopted(api: FakeApi, operator: 
     assert len(bodies) == 1
 
 
-async def test_with_retry_never_a_lost_create_is_unreachable_once_it_is_resolved(
+async def test_with_retry_never_an_unanswered_create_is_unreachable_once_it_is_resolved(
     api: FakeApi, operator: FakeOperator
 ) -> None:
     api.edit("DispatchStart", lambda held: held["spec"].update(retry="Never"))
@@ -390,7 +391,7 @@ async def test_with_retry_never_a_lost_create_is_unreachable_once_it_is_resolved
     assert api.all(COPY) == api.all(JOB) == []
 
 
-async def test_a_second_lost_create_has_its_own_call_bound(api: FakeApi, operator: FakeOperator) -> None:
+async def test_a_second_unanswered_create_has_its_own_call_bound(api: FakeApi, operator: FakeOperator) -> None:
     api.before = always("create", JOB, unanswered())
     await operator.reconcile()
     operator.now += 32
@@ -632,3 +633,30 @@ async def test_a_plain_job_that_kueue_puts_into_a_queue_is_stopped(api: FakeApi,
     api.collect()
     assert (await operator.settle())["status"]["phase"] == "Refused"
     assert api.all(JOB) == []
+
+
+async def test_a_backend_without_a_name_is_refused_and_never_asked_for(api: FakeApi, operator: FakeOperator) -> None:
+    api.edit("DispatchStart", lambda start: start["spec"].update(backend=""))
+    start = await operator.settle()
+    assert conditions(start)["RequestValid"] == ("False", "ErrInvalid")
+    assert "backend" in message(start, "RequestValid")
+    assert [request for request in api.requests if request.kind == "DispatchBackend"] == []
+
+
+async def test_a_read_back_with_thousands_of_differences_tells_whole_ones_and_how_many_are_left(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    def webhook(request: Any, body: Object) -> Object:
+        if request.kind == JOB:
+            body["spec"]["trainer"]["env"] += [{"name": f"ADDED_{number:04}", "value": "x"} for number in range(2000)]
+        return body
+
+    api.admit = webhook
+    told = message(await operator.settle(), "ReadBack")
+    assert len(told) <= 32_768
+    *differences, rest = told.partition(": ")[2].split("; ")
+    whole = re.compile(
+        r'spec\.trainer\.env\[name=ADDED_\d{4}\]: wrote nothing, read {"name": "ADDED_\d{4}", "value": "x"}'
+    )
+    assert all(whole.fullmatch(one) for one in differences)
+    assert rest == f"and {2000 - len(differences)} more"

@@ -1,4 +1,4 @@
-"""The operator's looks at backends over a fake API whose watch is at once, in virtual time."""
+"""The operator's reconciles of backends over a fake API whose watch events arrive immediately, in virtual time."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ def unprobed(**spec: Any) -> Object:
 
 
 def make_api(**spec: Any) -> FakeApi:
-    """Return an API with a new backend, where garbage collection runs and all is served that is needed."""
+    """Return an API with a new backend, where garbage collection runs and every needed API version is served."""
     api = FakeApi(collects=True, documents=served())
     api.put(make_runtime())
     api.put(unprobed(**spec))
@@ -34,7 +34,7 @@ def make_api(**spec: Any) -> FakeApi:
 
 @dataclass
 class FakeBackends:
-    """One operator's part that probes; its clock is the event loop's, which looptime turns."""
+    """The probing part of an operator. Its clock is the event loop's, which looptime advances."""
 
     api: FakeApi
     version: str = "1.0.0"
@@ -64,7 +64,7 @@ class FakeBackends:
         return NOW + self.ahead + asyncio.get_running_loop().time()
 
     async def reconcile(self, name: str = "default") -> Result:
-        """Look once at a backend."""
+        """Reconcile a backend once."""
         return await self.backends.reconcile(Key(NAMESPACE, name))
 
     def status(self) -> Object:

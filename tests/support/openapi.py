@@ -1,4 +1,4 @@
-"""OpenAPI documents that have just what the operator needs, and such that lack something of it."""
+"""OpenAPI documents that have just what the operator needs, and documents that lack a field."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""The operator's looks over a fake API, one after the other, with a cache as fresh or as stale as a test wants it."""
+"""The operator's reconciles over a fake API, one after the other, with a store as fresh or as stale as a test wants it."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +31,7 @@ NOW = 1_767_225_600.0
 
 @dataclass
 class FakeOperator:
-    """One operator: `look` makes one reconcile with what the cache holds, `settle` as many as are asked for at once."""
+    """One operator: `reconcile` makes one with what the store holds, `settle` as many as are asked for at once."""
 
     api: FakeApi
     now: float = NOW
@@ -48,7 +48,7 @@ class FakeOperator:
                     self.store.put(watched(obj))
 
     async def reconcile(self, name: str = "llama-s1", *, stale: bool = False) -> Result:
-        """Look once; every status that is written keeps the invariants."""
+        """Reconcile once; every status that is written keeps the invariants."""
         if not stale:
             self.watch()
         reconciler = Reconciler(self.api, self.store, lambda *pair: self.announced.append(pair), lambda: self.now)  # type: ignore[arg-type]
@@ -58,15 +58,15 @@ class FakeOperator:
                 assert broken_invariants(start["status"]) == []
         return result
 
-    async def settle(self, name: str = "llama-s1", looks: int = 10) -> Object:
-        """Look until two reconciles in a row write nothing; return the DispatchStart."""
-        for _ in range(looks):
+    async def settle(self, name: str = "llama-s1", reconciles: int = 10) -> Object:
+        """Reconcile until two in a row write nothing; return the DispatchStart."""
+        for _ in range(reconciles):
             written = len(self.api.writes())
             await self.reconcile(name)
             if len(self.api.writes()) == written:
                 return self.start(name)
             self.now += 1
-        raise AssertionError(f"still writing after {looks} looks: {self.api.writes()}")
+        raise AssertionError(f"still writing after {reconciles} reconciles: {self.api.writes()}")
 
     def start(self, name: str = "llama-s1") -> Object:
         """Return a DispatchStart as it stands."""

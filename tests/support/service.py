@@ -15,7 +15,10 @@ PROGRAM = ("-m", "dispatch_operator.cli.main")
 
 
 class Service:
-    """A running `dispatch-operator run`; its log is kept in a file."""
+    """A running `dispatch-operator run`; its log is kept in a file.
+
+    With `waits` it is not expected to watch yet, because another one holds the Lease.
+    """
 
     def __init__(
         self,
@@ -33,7 +36,7 @@ class Service:
         until("the operator waits" if waits else "the operator watches", self._waits if waits else self._watches)
 
     def kill(self) -> None:
-        """End it as a crash would, at any instruction."""
+        """Send SIGKILL, whatever it is doing."""
         self._process.kill()
         self._process.wait(STOP_SECONDS)
 
@@ -68,7 +71,7 @@ def serving(
     environment: dict[str, str] | None = None,
     program: Sequence[str] = PROGRAM,
 ) -> Iterator[Service]:
-    """Run an operator for as long as the block; it must stop cleanly, and must not have logged a traceback."""
+    """Run an operator while the block runs; it must stop cleanly, and must not have logged a traceback."""
     service = Service(kubeconfig, *arguments, environment=environment, program=program)
     try:
         yield service

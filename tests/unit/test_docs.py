@@ -20,7 +20,8 @@ from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.checks.compatibility import POLICY_ENV
 from dispatch_operator.checks.request import FIELDS, SHELL_ENV
 from dispatch_operator.checks.runtime import RULES
-from dispatch_operator.cli.main import main
+from dispatch_operator.cli.main import COMMANDS
+from dispatch_operator.cli.run import run_command
 from dispatch_operator.reconcile.failure_cause import IMAGE_REASONS, PROLOGUE_REFUSED
 from dispatch_operator.reconcile.status import STEPS
 from dispatch_operator.reconcile.steps import order
@@ -121,7 +122,7 @@ def fields_of_backend() -> list[str]:
         ("Phases", 0, list(Phase)),
         ("Conditions", 0, list(Condition)),
         ("Guarantees of status", 0, [field.encode_name for field in structs.fields(StartStatus)]),
-        ("Command line", 0, [f"dispatch-operator {name}" for name in main.commands]),
+        ("Command line", 0, [f"dispatch-operator {name}" for name in COMMANDS]),
     ],
 )
 def test_a_table_of_the_contract_names_what_the_code_has(heading: str, number: int, want: list[str]) -> None:
@@ -215,7 +216,7 @@ def test_the_prologue_exits_as_the_contract_says() -> None:
 def test_the_options_of_run_are_in_the_contract() -> None:
     options = {
         name
-        for option in main.commands["run"].params
+        for option in run_command.params
         if isinstance(option, click.Option)
         for name in option.opts
         if name.startswith("--")

@@ -2,6 +2,8 @@
 
 LONGEST_QUOTE = 60
 LONGEST_NAME = 120
+LEAD = 20
+"""Characters shown before a difference."""
 
 
 def escaped(text: str) -> str:
@@ -35,6 +37,22 @@ def quote(value: object) -> str:
     if isinstance(value, int | float):
         return _number(value)
     return "a list" if isinstance(value, list | tuple) else "an object"
+
+
+def quote_both(one: object, other: object) -> tuple[str, str]:
+    """Return two JSON values as a message shows them; of two long texts the part around their first difference."""
+    if not (isinstance(one, str) and isinstance(other, str)):
+        return quote(one), quote(other)
+    pairs = enumerate(zip(one, other, strict=False))
+    first = next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+    begin = max(first - LEAD, 0)
+    if max(len(one), len(other)) <= LONGEST_QUOTE or begin == 0:
+        return quote(one), quote(other)
+    return _from(one, begin), _from(other, begin)
+
+
+def _from(text: str, begin: int) -> str:
+    return f"…{quote(text[begin : begin + LONGEST_QUOTE])} (from character {begin + 1} of {len(text)})"
 
 
 def _number(value: float) -> str:

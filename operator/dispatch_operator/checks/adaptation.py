@@ -9,7 +9,7 @@ from dispatch_operator.api.edit import REMOVED, Edit, make
 from dispatch_operator.api.group import ANCESTOR_LABEL, GROUP, KUEUE_GROUP, NODE, TRAINER_STEP
 from dispatch_operator.api.models.reading import Path, dotted
 from dispatch_operator.api.quoting import quote
-from dispatch_operator.checks.json_node import Part, WrongShapeError
+from dispatch_operator.checks.json_node import JsonNode, WrongShapeError
 from dispatch_operator.checks.runtime import INITIALIZER_STEPS, MOST_RESTARTS, RULES, Runtime, nodes
 
 _JOB = ("template", "spec")
@@ -65,13 +65,13 @@ def adapted(raw: Mapping[str, Any], gpu_resource: str) -> tuple[dict[str, Any], 
 def _made(runtime: dict[str, Any], gpu_resource: str) -> Iterator[Change]:
     """Make each change that can be seen now, and yield it."""
     for rule, mender in _MENDERS:
-        for edit, choice in _edits(mender, Runtime(Part(("spec",), runtime.get("spec")), gpu_resource)):
+        for edit, choice in _edits(mender, Runtime(JsonNode(("spec",), runtime.get("spec")), gpu_resource)):
             yield Change(rule, edit, _value_at(runtime, edit.path), choice)
             make(runtime, edit)
 
 
 def _edits(mender: Mender, runtime: Runtime) -> tuple[tuple[Edit, str], ...]:
-    """Return what a mender would change; nothing where a part of a wrong type is in its way."""
+    """Return what a mender would change; nothing where a node of a wrong type is in its way."""
     try:
         return tuple(mender(runtime))
     except WrongShapeError:
@@ -113,7 +113,7 @@ def _node_container(runtime: Runtime) -> Changes:
                 yield from ((_set(one, NODE), "") for one in injected)
 
 
-def _names_of_jobs(runtime: Runtime) -> Iterator[Part]:
+def _names_of_jobs(runtime: Runtime) -> Iterator[JsonNode]:
     """Yield every place where a replicated job is named by another part."""
     for job in runtime.jobs():
         yield from (dependency.at("name") for dependency in job.at("dependsOn").items())
@@ -254,23 +254,23 @@ _MENDERS: tuple[tuple[str, Mender], ...] = (
 """By rule; what breaks no-reserved-env and podinfo-free is named elsewhere in the program, and is left to people."""
 
 
-def _label(job: Part) -> Part:
+def _label(job: JsonNode) -> JsonNode:
     return job.at("template", "metadata", "labels", ANCESTOR_LABEL)
 
 
-def _nodes_of(runtime: Runtime) -> list[Part]:
+def _nodes_of(runtime: Runtime) -> list[JsonNode]:
     return nodes(runtime.trainer) if runtime.trainer is not None else []
 
 
-def _set(part: Part, value: object) -> Edit:
+def _set(part: JsonNode, value: object) -> Edit:
     return Edit(part.path, value)
 
 
-def _removed(part: Part) -> Edit:
+def _removed(part: JsonNode) -> Edit:
     return Edit(part.path, REMOVED)
 
 
-def _removals(*parts: Part, choice: str = "") -> Changes:
+def _removals(*parts: JsonNode, choice: str = "") -> Changes:
     yield from ((_removed(part), choice) for part in parts if part.is_stated)
 
 

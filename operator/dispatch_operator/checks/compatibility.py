@@ -10,7 +10,7 @@ from dispatch_operator.api.models import StartReading, StartRequest
 from dispatch_operator.api.names import MOST_SUBMISSIONS, object_name
 from dispatch_operator.api.quoting import quote
 from dispatch_operator.checks import request as fields
-from dispatch_operator.checks.json_node import Part, WrongShapeError
+from dispatch_operator.checks.json_node import JsonNode, WrongShapeError
 from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.runtime import Runtime, Texts, nodes, rule_problems
 
@@ -47,7 +47,7 @@ class Limit:
 def fit_problems(reading: StartReading, raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Problem]:
     """Yield what is wrong with a request on a runtime."""
     request = reading.request
-    runtime = Runtime(Part(("spec",), raw.get("spec")), gpu_resource)
+    runtime = Runtime(JsonNode(("spec",), raw.get("spec")), gpu_resource)
     policies = _policies(runtime)
     if request.spec.procs_per_node > 0 and "torch" not in policies:
         text = f"{request.spec.procs_per_node} is only possible on a runtime that states mlPolicy.torch"
@@ -64,7 +64,7 @@ def fit_problems(reading: StartReading, raw: Mapping[str, Any], gpu_resource: st
 
 def runtime_limits(raw: Mapping[str, Any], gpu_resource: str) -> tuple[Limit, ...]:
     """Return what no request can ask of a runtime; none where its parts have wrong types, which the rules tell."""
-    runtime = Runtime(Part(("spec",), raw.get("spec")), gpu_resource)
+    runtime = Runtime(JsonNode(("spec",), raw.get("spec")), gpu_resource)
     try:
         found = [Limit("gpusPerNode", f"a request with it is refused: {text}") for text in rival_devices(runtime)]
         if (text := _uncounted(runtime)) is not None:
@@ -98,7 +98,7 @@ def names_fit(name: str, node_count: int, runtime: Runtime) -> Texts:
             )
 
 
-def _hostname_suffixes(node_count: int, runtime: Runtime) -> Iterator[tuple[Part, str]]:
+def _hostname_suffixes(node_count: int, runtime: Runtime) -> Iterator[tuple[JsonNode, str]]:
     """Yield each replicated job with what the longest hostname of its pods has after the object's name."""
     trainer = runtime.trainer
     for job in runtime.jobs():
@@ -154,4 +154,4 @@ def _policies(runtime: Runtime) -> tuple[str, ...]:
     policy = runtime.spec.value.get("mlPolicy") if isinstance(runtime.spec.value, Mapping) else None
     if not isinstance(policy, Mapping):
         return ()
-    return tuple(name for name in POLICY_ENV if Part((), policy.get(name)).is_stated)
+    return tuple(name for name in POLICY_ENV if JsonNode((), policy.get(name)).is_stated)

@@ -13,7 +13,7 @@ class WrongShapeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JsonNode:
     """A JSON value and where it stands; below an absent value everything is absent."""
 
     path: Path
@@ -27,7 +27,7 @@ class Part:
         """Whether it is present and not null, ``""`` or ``[]``; ``false`` and 0 count as stated."""
         return self.value not in (None, "", [])
 
-    def at(self, *keys: str) -> "Part":
+    def at(self, *keys: str) -> "JsonNode":
         """Return what the keys lead to.
 
         Raises:
@@ -35,7 +35,7 @@ class Part:
         """
         part = self
         for key in keys:
-            part = Part((*part.path, key), part._mapping().get(key))
+            part = JsonNode((*part.path, key), part._mapping().get(key))
         return part
 
     def names(self) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ class Part:
         """
         return tuple(sorted(self._mapping()))
 
-    def items(self) -> Iterator["Part"]:
+    def items(self) -> Iterator["JsonNode"]:
         """Yield the items of a list; none when absent.
 
         Raises:
@@ -55,7 +55,7 @@ class Part:
         if self.value is not None and not isinstance(self.value, list):
             raise WrongShapeError(f"{self} must be a list, not {quote(self.value)}")
         for index, item in enumerate(self.value or ()):
-            yield Part((*self.path, index), item)
+            yield JsonNode((*self.path, index), item)
 
     def text(self) -> str:
         """Return a string.

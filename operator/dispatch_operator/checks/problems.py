@@ -6,6 +6,9 @@ from itertools import accumulate
 
 from dispatch_operator.api.enums import ErrorClass
 
+LONGEST_MESSAGE = 32_000
+"""Characters: what the API takes is 32,768, and a condition may say something before it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -29,9 +32,13 @@ def class_of(problems: Sequence[Problem]) -> ErrorClass:
     return ErrorClass.INVALID if ErrorClass.INVALID in classes else classes[0]
 
 
-def summary(problems: Iterable[Problem], limit: int = 32_768) -> str:
+def summary(problems: Iterable[Problem], limit: int = LONGEST_MESSAGE) -> str:
     """Join problems to one message of at most ``limit`` characters, whole problems only."""
-    texts = [str(problem) for problem in problems]
+    return joined([str(problem) for problem in problems], limit)
+
+
+def joined(texts: Sequence[str], limit: int = LONGEST_MESSAGE) -> str:
+    """Join texts to one message of at most ``limit`` characters: whole texts only, and how many are left out."""
     whole = "; ".join(texts)
     if len(whole) <= limit:
         return whole

@@ -18,11 +18,9 @@ from dispatch_operator.api.group import (
     TRAINER_STEP,
 )
 from dispatch_operator.api.quoting import escaped, quote
-from dispatch_operator.checks.json_node import Part, WrongShapeError
+from dispatch_operator.checks.json_node import JsonNode, WrongShapeError
 from dispatch_operator.checks.problems import Problem
 
-INITIALIZER_STEPS = ("dataset-initializer", "model-initializer")
-"""Values of Trainer's ancestor label, each also the name of a container that Trainer's webhook asks for."""
 INITIALIZER_STEPS = ("dataset-initializer", "model-initializer")
 """Values of Trainer's ancestor label, each also the name of a container that Trainer's webhook asks for."""
 POLICIES = ("torch", "jax", "xgboost")
@@ -34,16 +32,16 @@ _POD = ("template", "spec", "template")
 class Runtime:
     """A runtime as the rules see it."""
 
-    spec: Part
+    spec: JsonNode
     gpu_resource: str
     """The backend's."""
 
     @property
-    def job_set(self) -> Part:
+    def job_set(self) -> JsonNode:
         """The spec of the JobSet template."""
         return self.spec.at("template", "spec")
 
-    def jobs(self) -> Iterator[Part]:
+    def jobs(self) -> Iterator[JsonNode]:
         """Yield the replicated jobs.
 
         Raises:
@@ -52,7 +50,7 @@ class Runtime:
         yield from self.job_set.at("replicatedJobs").items()
 
     @property
-    def trainer(self) -> Part | None:
+    def trainer(self) -> JsonNode | None:
         """The first replicated job that carries the trainer's label, if any."""
         try:
             return next((job for job in self.jobs() if _is_labelled(job)), None)
@@ -62,7 +60,7 @@ class Runtime:
 
 Texts = Iterator[str]
 Rule = Callable[[Runtime], Texts]
-TrainerRule = Callable[[Part, Runtime], Texts]
+TrainerRule = Callable[[JsonNode, Runtime], Texts]
 
 
 def of_trainer(rule: TrainerRule) -> Rule:
@@ -108,7 +106,7 @@ def one_trainer(runtime: Runtime) -> Texts:
 
 
 @of_trainer
-def node_container(trainer: Part, _: Runtime) -> Texts:
+def node_container(trainer: JsonNode, _: Runtime) -> Texts:
     """Trainer's rendezvous addresses assume these names."""
     name = trainer.at("name")
     if name.value != NODE:
@@ -130,7 +128,7 @@ def stable_dns(runtime: Runtime) -> Texts:
 
 
 @of_trainer
-def no_args(trainer: Part, _: Runtime) -> Texts:
+def no_args(trainer: JsonNode, _: Runtime) -> Texts:
     """Trainer would append them to the job's command."""
     for node in nodes(trainer):
         if node.at("args").is_stated:
@@ -138,7 +136,7 @@ def no_args(trainer: Part, _: Runtime) -> Texts:
 
 
 @of_trainer
-def no_pod_retry(trainer: Part, _: Runtime) -> Texts:
+def no_pod_retry(trainer: JsonNode, _: Runtime) -> Texts:
     """A retried pod would run twice in one epoch."""
     job, pod = trainer.at("template", "spec"), trainer.at(*_POD, "spec")
     yield from _must_be(job.at("backoffLimit"), 0)
@@ -191,7 +189,7 @@ def no_ttl(runtime: Runtime) -> Texts:
 
 
 @of_trainer
-def no_deadline(trainer: Part, _: Runtime) -> Texts:
+def no_deadline(trainer: JsonNode, _: Runtime) -> Texts:
     """The limit is the request's."""
     for spec in (trainer.at("template", "spec"), trainer.at(*_POD, "spec")):
         if spec.at("activeDeadlineSeconds").is_stated:
@@ -199,7 +197,7 @@ def no_deadline(trainer: Part, _: Runtime) -> Texts:
 
 
 @of_trainer
-def no_gpu_resource(trainer: Part, runtime: Runtime) -> Texts:
+def no_gpu_resource(trainer: JsonNode, runtime: Runtime) -> Texts:
     """The number is the request's."""
     for node in nodes(trainer):
         for kind in ("requests", "limits"):
@@ -209,7 +207,7 @@ def no_gpu_resource(trainer: Part, runtime: Runtime) -> Texts:
 
 
 @of_trainer
-def no_reserved_env(trainer: Part, _: Runtime) -> Texts:
+def no_reserved_env(trainer: JsonNode, _: Runtime) -> Texts:
     """The prologue trusts DISPATCH_ variables."""
     for node in nodes(trainer):
         for entry in node.at("env").items():
@@ -243,7 +241,7 @@ def not_suspended(runtime: Runtime) -> Texts:
 
 
 @of_trainer
-def podinfo_free(trainer: Part, _: Runtime) -> Texts:
+def podinfo_free(trainer: JsonNode, _: Runtime) -> Texts:
     """Dispatch mounts the pod's labels and annotations there."""
     for volume in trainer.at(*_POD, "spec", "volumes").items():
         if volume.at("name").value == PODINFO_VOLUME:
@@ -394,9 +392,9 @@ RULES: tuple[RuntimeRule, ...] = (
 def runtime_problems(raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Problem]:
     """Yield every broken rule of a runtime, each with the path that breaks it.
 
-    A part of a wrong type breaks each rule that has to look into it.
+    A value of a wrong type breaks each rule that has to read it.
     """
-    runtime = Runtime(Part(("spec",), raw.get("spec")), gpu_resource)
+    runtime = Runtime(JsonNode(("spec",), raw.get("spec")), gpu_resource)
     for rule in RULES:
         yield from rule_problems(rule.id, rule.check(runtime), rule.remedy)
 
@@ -410,31 +408,31 @@ def rule_problems(rule: str, texts: Texts, remedy: str) -> Iterator[Problem]:
         yield Problem(ErrorClass.UNSUPPORTED, rule, str(error), remedy)
 
 
-def _ancestor(job: Part) -> Part:
+def _ancestor(job: JsonNode) -> JsonNode:
     return job.at("template", "metadata", "labels", ANCESTOR_LABEL)
 
 
-def _is_labelled(job: Part) -> bool:
+def _is_labelled(job: JsonNode) -> bool:
     try:
         return bool(_ancestor(job).value == TRAINER_STEP)
     except WrongShapeError:
         return False
 
 
-def nodes(trainer: Part) -> list[Part]:
+def nodes(trainer: JsonNode) -> list[JsonNode]:
     """Return the trainer's container; a list, because it may be missing."""
     containers = trainer.at(*_POD, "spec", "containers").items()
     return [container for container in containers if container.at("name").value == NODE]
 
 
-def _must_be(part: Part, wanted: object) -> Texts:
+def _must_be(part: JsonNode, wanted: object) -> Texts:
     """Compare by type too: ``false`` is not 0."""
     if type(part.value) is not type(wanted) or part.value != wanted:
         found = "is not stated" if part.value is None else f"is {quote(part.value)}"
         yield f"{part} {found}, and must be {wanted}"
 
 
-def _not_stated(*parts: Part) -> Texts:
+def _not_stated(*parts: JsonNode) -> Texts:
     yield from (f"{part} must not be stated, and is {quote(part.value)}" for part in parts if part.is_stated)
 
 

@@ -1,4 +1,4 @@
-"""The AdmissionCheck of dispatch: active as long as the operator runs, and Ready for a Workload whose gate is open.
+"""The AdmissionCheck of dispatch: it is marked Active, and is Ready on a Workload whose gate is open.
 
 Only a cluster-wide operator is its controller, and only of checks with dispatch's controllerName
 (docs/contract.md, AdmissionCheck).
@@ -58,7 +58,7 @@ def wanted_state(state: str, train_job: TrainJob, start: DispatchStart | None) -
         case Gate.OPEN:
             return READY, "the start gate is open"
         case Gate.HELD:
-            # A job that is held is stopped by its Workload; a check that goes back would evict it a second time.
+            # A held job is evicted already, by its Workload's `spec.active`; Pending would evict it again.
             return state, "the start gate is held"
         case _:
             return PENDING, "the start gate is closed"
@@ -77,7 +77,7 @@ class AdmissionChecks:
         try:
             await (self._workload(key) if key.namespace else self._check(key.name))
         except ApiError as error:
-            # A conflict means that the object is newer than the store; the next event tells.
+            # On a conflict the store is behind; the watch will bring the newer state.
             logger.log(logging.DEBUG if error.conflict or error.not_found else logging.WARNING, "%s", error)
             return Result(requeue=True, retry_after=error.retry_after)
         return Result()
@@ -118,11 +118,11 @@ class AdmissionChecks:
         owners, namespace = workload.metadata.owner_references, workload.metadata.namespace
         owner = next((one for one in owners if one.kind == Kind.TRAIN_JOB), None)
         if owner is None:
-            # Of another kind, or of nobody: then its owner is not known yet.
+            # An owner of another kind: not our job. No owner at all: it is not known yet.
             return (READY, "not a job of dispatch") if owners else (PENDING, "the owner is not known yet")
         train_job = self.store.get(TrainJob, namespace, owner.name)
         if train_job is None or train_job.metadata.uid != owner.uid:
-            # Only TrainJobs of a Start's name are kept: a live read tells another's from one not seen yet.
+            # A TrainJob that is not stored is not ours, or too new; a live read tells which.
             train_job = await typed.get(self.client, TrainJob, namespace, owner.name)
         if train_job is None or train_job.metadata.uid != owner.uid:
             return PENDING, "the TrainJob is gone"

@@ -260,6 +260,6 @@ def _without_probe(missing: tuple[str, ...]) -> ProbeResult:
 
 
 def _ground(backend: DispatchBackend) -> tuple[object, ...]:
-    """Return what a probe's verdict is about: the object, its spec, and the old verdict, which a Start may doubt."""
+    """Return what a probe's verdict is about: the object, its spec, and the verdict so far."""
     meta, status = backend.metadata, backend.status
     return meta.uid, meta.generation, status.gates, status.proof

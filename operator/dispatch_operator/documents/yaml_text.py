@@ -12,7 +12,7 @@ from dispatch_operator.documents.error import DocumentError, DuplicateKeyError
 from dispatch_operator.documents.scalars import NOT_FINITE, resolved
 
 MOST_VALUES = 1_000_000
-"""Values of one document, aliases expanded, after which it is taken for an attack."""
+"""The most values that a stream may hold, aliases expanded; with more it is refused."""
 
 _DEEPEST = 200
 _TAG = "tag:yaml.org,2002:"
@@ -29,13 +29,13 @@ def yaml_documents(source: str, text: str) -> Iterator[Any]:
     """Yield the documents of a YAML stream, null for an empty one.
 
     Raises:
-        DocumentError: it is no YAML, or has a duplicate key, a number or a tag that JSON has not.
+        DocumentError: it is not YAML, has a duplicate key, or uses a number or a tag that JSON can't express.
     """
     return _Yaml(source).documents(text)
 
 
-# PyYAML's composer, leaving to us what a plain scalar without a tag stands for. libyaml, which go-yaml is a port of, is
-# in PyYAML's wheels; its own parser in Python differs about tabs and colons.
+# PyYAML's composer, which leaves to us what a plain scalar without a tag stands for. It prefers libyaml, of which
+# kubectl's go-yaml is a port: PyYAML's pure-Python parser treats tabs and colons differently.
 _Loader: Any = type(
     "_Loader",
     (getattr(yaml, "CSafeLoader", yaml.SafeLoader),),

@@ -1,4 +1,4 @@
-"""The Kubernetes API as the operator uses it: the only module that knows kubernetes_asyncio."""
+"""The Kubernetes API as the operator uses it: requests that are bounded in time and fail in one way."""
 
 import asyncio
 import os

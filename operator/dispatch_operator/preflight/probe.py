@@ -223,7 +223,7 @@ def _has_quota(workload: Workload | None) -> bool:
 
 
 def _promised(workload: Workload | None) -> tuple[object, ...]:
-    """Return what step 9 looks at. Kueue 0.19 writes the status of one without a LocalQueue many times a second."""
+    """Return what the last step reads. Kueue 0.19 writes the status of one without a LocalQueue many times a second."""
     if workload is None:
         return ()
     checks = tuple(check.name for check in workload.status.admission_checks)

@@ -1,4 +1,4 @@
-"""Conditions as lists of a status: how they are set (docs/contract.md, Conditions)."""
+"""The list of a status's conditions is composed here (docs/contract.md, Conditions)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ def conditions(
     Args:
         wanted: What should stand; types that are not among them go away.
         current: What stands.
-        generation: The object's generation, which every condition follows.
+        generation: The object's generation, written as each condition's observedGeneration.
         now: Seconds since the epoch.
-        entry: The record of one condition.
+        entry: The class to make: Condition or BackendCondition.
     """
     held = {one.type: one for one in current}
     return tuple(

@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 class Trainer(Record, frozen=True):
-    """The trainer of a TrainJob, as far as a stand-in for its runtime needs it."""
+    """The part of `spec.trainer` that a stand-in for the runtime is written with."""
 
     image: str | None = None
     num_proc_per_node: Any = None
@@ -30,13 +30,13 @@ class PatchedJobs(Record, frozen=True):
 
 
 class PatchedTemplate(Record, frozen=True):
-    """The JobSet's template of a patch."""
+    """`template` of a patch."""
 
     spec: PatchedJobs = PatchedJobs()
 
 
 class PatchedRuntime(Record, frozen=True):
-    """The runtime's part of a patch."""
+    """`trainingRuntimeSpec` of a patch."""
 
     template: PatchedTemplate = PatchedTemplate()
 
@@ -78,7 +78,7 @@ class TrainJob(KubeObject, frozen=True):
     spec: TrainJobSpec = TrainJobSpec()
     status: TrainJobStatus = TrainJobStatus()
     stored: Json | None = field(default=None, name="-stored")
-    """The whole object, of a request's answer only: what the read-back compares with what was written."""
+    """The whole object, which the read-back compares with what was written; None when a watch told of it."""
 
 
 class TrainingRuntime(KubeObject, frozen=True):
@@ -87,7 +87,7 @@ class TrainingRuntime(KubeObject, frozen=True):
     KIND: ClassVar[Kind] = Kind.TRAINING_RUNTIME
 
     spec: Json | None = None
-    """Verbatim, of a request's answer only; what the watches tell is kept without it."""
+    """Verbatim; None when a watch told of it."""
 
 
 class ClusterTrainingRuntime(TrainingRuntime, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 from dispatch_operator.api import quantity
 from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_QUEUE, PATCH_MANAGER, TRAINJOB_CONTROLLER
 from dispatch_operator.api.models.reading import Path, dotted
-from dispatch_operator.api.quoting import LONGEST_QUOTE, escaped, quote, shortened
+from dispatch_operator.api.quoting import LONGEST_QUOTE, escaped, quote, quote_both, shortened
 
 _ABSENT = object()
 
@@ -121,7 +121,11 @@ def _is_same_quantity(wrote: object, read: object) -> bool:
 
 
 def _difference(path: Path, wrote: object, read: object) -> str:
-    return f"{dotted(path)}: wrote {_shown(wrote)}, read {_shown(read)}"
+    if isinstance(wrote, str) and isinstance(read, str):
+        shown = quote_both(wrote, read)
+    else:
+        shown = _shown(wrote), _shown(read)
+    return f"{dotted(path)}: wrote {shown[0]}, read {shown[1]}"
 
 
 def _shown(value: object) -> str:

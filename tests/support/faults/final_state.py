@@ -1,4 +1,4 @@
-"""How a world looks at the end, in the words of the contract."""
+"""How a world is at the end, in the words of the contract."""
 
 from dataclasses import dataclass, fields
 from typing import Any

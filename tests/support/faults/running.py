@@ -38,14 +38,14 @@ class RunningOperator:
         """List everything, then watch and work."""
         cluster: Any = self.world
         store, clock = self.store, self.world.clock
-        tidier = Leftovers(ForegroundDeletion(cluster, store), OrphanedCopies(cluster, store))
+        leftovers = Leftovers(ForegroundDeletion(cluster, store), OrphanedCopies(cluster, store))
         checks = AdmissionChecks(cluster, store, clock)
         self.routes = (
             (
                 WorkQueue(Reconciler(cluster, store, lambda *_: None, clock).reconcile, max_concurrent=20),
                 starts_of,
             ),
-            (WorkQueue(tidier.reconcile, max_concurrent=20), targets_of),
+            (WorkQueue(leftovers.reconcile, max_concurrent=20), targets_of),
             (WorkQueue(checks.reconcile, max_concurrent=20), workloads_of),
         )
         for (kind, _, _), obj in self.world.objects.items():

@@ -133,7 +133,7 @@ def _stop_at_once(observed: Observed, verdict: Any, now: float) -> Action | Resu
     return decision
 
 
-def _doubt_at_once(observed: Observed, verdict: Any, now: float) -> Action | Result:
+def _mark_unproven_at_once(observed: Observed, verdict: Any, now: float) -> Action | Result:
     decision = _CONCLUDE(observed, verdict, now)
     if not isinstance(decision, PatchStatus):
         return decision
@@ -237,7 +237,7 @@ MUTANTS = (
         "a backend is doubted before the refusal is recorded",
         "two operators",
         "was doubted before a refusal was recorded",
-        _instead(decide, "_conclude", _doubt_at_once),
+        _instead(decide, "_conclude", _mark_unproven_at_once),
     ),
     Mutant(
         "Record before acting",

@@ -1,4 +1,4 @@
-"""Looks that go on: how the operator's own coroutines are run to the point where their answers so far end."""
+"""Reconciles that go on: how the operator's own coroutines are run to the point where their answers so far end."""
 
 import asyncio
 from collections.abc import Iterator
@@ -53,11 +53,11 @@ class Reconciliation:
     """The UID of the DispatchStart that it is at; None for the collector."""
 
     def __str__(self) -> str:
-        return f"look at {self.subject}, before {self.next}"
+        return f"reconcile of {self.subject}, before {self.next}"
 
 
 class Reconciliations:
-    """All looks of one exploration."""
+    """All reconciles of one exploration."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, Objects, int, tuple[Step, ...]], Reconciliation | None] = {}
@@ -66,11 +66,13 @@ class Reconciliations:
 
     def begin(self, subject: str, view: Objects, now: int) -> Reconciliation | None:
         """Return a reconcile that begins, or None when it ends without a request."""
-        return self._look(subject, view, now, ())
+        return self._reconcile(subject, view, now, ())
 
-    def go_on(self, look: Reconciliation, answer: Answer, now: int) -> Reconciliation | None:
+    def go_on(self, waiting: Reconciliation, answer: Answer, now: int) -> Reconciliation | None:
         """Return a reconcile after its request was answered, or None when that ended it."""
-        return self._look(look.subject, look.view, look.began, (*look.steps, Step(self._number(answer), now)))
+        return self._reconcile(
+            waiting.subject, waiting.view, waiting.began, (*waiting.steps, Step(self._number(answer), now))
+        )
 
     def _number(self, answer: Answer) -> int:
         # Answers are values of interned objects, or of a few errors, and stay the same object for the same answer.
@@ -80,7 +82,7 @@ class Reconciliations:
             self._answers.append(answer)
         return self._numbers[key]
 
-    def _look(self, subject: str, view: Objects, began: int, steps: tuple[Step, ...]) -> Reconciliation | None:
+    def _reconcile(self, subject: str, view: Objects, began: int, steps: tuple[Step, ...]) -> Reconciliation | None:
         key = (subject, view, began, steps)
         if key not in self._known:
             following, writer = self._replay(subject, view, began, steps)

@@ -59,7 +59,7 @@ def wrong_with_write(
     Args:
         before: What stood.
         after: What stands.
-        writer: The UID of the DispatchStart that the writing look is at; None for the collector.
+        writer: The UID of the DispatchStart that the writing reconcile is of; None for the collector.
         started: What was ever recorded as started.
         opened: What was ever open.
     """

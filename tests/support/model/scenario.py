@@ -29,7 +29,7 @@ class Scenario:
     name: str
     objects: Objects
     workers: tuple[tuple[int, str], ...]
-    """Who looks at what: the number of an operator, and the name of a DispatchStart or `collect`."""
+    """Who reconciles what: the number of an operator, and the name of a DispatchStart or `collect`."""
     reconciliations: int = 0
     """How many reconciles each worker may begin before the faults stop; 0 for any number."""
     faults: int = 0
@@ -129,7 +129,7 @@ def view(state: State, operator: int) -> Objects:
 
 
 def with_look(state: State, worker: int, reconcile: Reconciliation | None) -> State:
-    """Return a state in which a worker's look is another one."""
+    """Return a state in which a worker's reconcile is another one."""
     return state._replace(
         reconciliations=(*state.reconciliations[:worker], reconcile, *state.reconciliations[worker + 1 :])
     )

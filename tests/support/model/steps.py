@@ -1,4 +1,4 @@
-"""Every step that can be taken from a state: by an operator's looks, and by everybody else."""
+"""Every step that can be taken from a state: by an operator's reconciles, and by everybody else."""
 
 from collections.abc import Iterator
 

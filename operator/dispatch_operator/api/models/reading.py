@@ -1,4 +1,4 @@
-"""Reading a JSON value into a model, with every fault at once and a usable model even then."""
+"""Read a JSON value into a model: all faults are reported at once, and the model is usable in spite of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Reading(Generic[M]):
     """A model and what was wrong with the JSON value that it was read from.
 
     Whatever could not be read is replaced in ``value`` by the field's default or its first documented example. These
-    are right by themselves, so that a check of ``value`` reports everything else that is wrong, and nothing twice.
+    pass every check, so that a check of ``value`` finds only what is wrong elsewhere, and no fault is reported twice.
     """
 
     value: M
@@ -60,7 +60,7 @@ class InvalidObject(Exception):  # noqa: N818 - the object is invalid, not the o
 
 
 def parse(model: type[M], raw: object) -> M:
-    """Read a JSON value, null being absent.
+    """Read a JSON value; a null counts as absent.
 
     Raises:
         InvalidObject: with every fault at once.
@@ -73,7 +73,7 @@ def parse(model: type[M], raw: object) -> M:
 
 
 def read(model: type[M], raw: Mapping[str, Any]) -> Reading[M]:
-    """Read a JSON object that may have any number of faults; each field has a default or a documented example."""
+    """Read a JSON object that may have any number of faults; each field needs a default or an example."""
     try:
         return Reading(parse(model, raw), ())
     except InvalidObject as error:
@@ -85,9 +85,10 @@ def read(model: type[M], raw: Mapping[str, Any]) -> Reading[M]:
 
 
 def without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a JSON value without the nulls of its mappings; a null in a list stays, where it is a wrong type.
+    """Return a JSON value without the nulls of its mappings; one in a list stays, and is reported as a wrong type.
 
-    An unpaired surrogate in a key, which pydantic can't carry, is written as its escape: no such key is ever right.
+    An unpaired surrogate in a key, which pydantic can't carry, is replaced by its escape. This hides nothing: no valid
+    key has one.
     """
     if isinstance(value, Mapping):
         return {
@@ -132,7 +133,7 @@ def _text(detail: ErrorDetails) -> str:
 
 
 def _mended(model: type[Model], raw: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """Return ``raw`` with something right in the place of what ``path`` leads to."""
+    """Return ``raw`` with a valid stand-in for the value at ``path``."""
     key, rest = str(path[0]), path[1:]
     others = {name: value for name, value in raw.items() if name != key}
     field = _fields(model).get(key)

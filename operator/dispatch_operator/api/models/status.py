@@ -18,7 +18,7 @@ MESSAGE_LIMIT = 32_768
 
 
 def _words(words: type[StrEnum], description: str) -> Meta:
-    """Describe a field that holds one word of a set, in the set's own order."""
+    """Describe a field that holds a word of an enum; the schema lists the words in the enum's order."""
     return Meta(description=description, extra_json_schema={"type": "string", "enum": [word.value for word in words]})
 
 
@@ -36,10 +36,10 @@ def _listed_by(key: str, description: str) -> Meta:
 
 
 class Status(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """A part of a status."""
+    """Base of all records of a status, and of its parts."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a request's body holds of it."""
+        """Return it as JSON for a request's body, defaults left out."""
         made: dict[str, Any] = json.decode(json.encode(self))
         return made
 
@@ -200,7 +200,7 @@ class ServedApi(Status, frozen=True):
     api: Annotated[str, Meta(description="Group and version, such as trainer.kubeflow.org/v1alpha1.")]
     hash: Annotated[
         str | None,
-        Meta(description="Of all its schemas, as the API server's OpenAPI names them; absent when it was not served."),
+        Meta(description="The hash of it in the API server's OpenAPI index; absent when it was not served."),
     ] = None
 
 

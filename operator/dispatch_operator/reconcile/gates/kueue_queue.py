@@ -23,14 +23,14 @@ def _reasons(train_job: TrainJob | None, workload: Workload) -> Iterator[str]:
     if not workload.spec.active:
         yield f"Kueue deactivated the job: {_told(workload, 'Evicted') or 'its Workload is not active'}"
         return
-    # The Workload follows the TrainJob a moment later, and may still show our own gate.
+    # The TrainJob is asked first: its Workload is updated a moment later, and may still show our own gate.
     gates = (train_job.metadata.gates if train_job else ()) or workload.metadata.gates
     others = [name for name in gates if name != START_GATE]
     if others:
         yield f"other gates hold it: {', '.join(others)}"
     if not workload.status.is_true("QuotaReserved"):
         told = _told(workload, "QuotaReserved") or "no quota is reserved yet"
-        # Kueue has not looked at the job since our gate was opened.
+        # A message that still names our gate is from before it was opened.
         yield "Kueue looks at it next" if START_GATE in told else f"Kueue waits: {told}"
         return
     for check in workload.status.admission_checks:

@@ -22,7 +22,9 @@ def admit(observed: Observed, _now: float) -> Action | Verdict | None:
         return None
     if error := observed.failure(Get, Slot.BACKEND):
         return transient(STEP, error)
-    return Refusal.of(STEP, problems) if observed.backend.live else get_backend(observed.start)
+    # What has no name can't be read: the request would be one for a list.
+    known = observed.backend.live or not name
+    return Refusal.of(STEP, problems) if known else get_backend(observed.start)
 
 
 def _not_probed(observed: Observed) -> Waiting:

@@ -3,8 +3,8 @@
 1 admit, 2 to 4 check the request, 5 copy the runtime, 6 create the TrainJob, 7 set the owner, 8 read back, 9 await the
 Workload.
 
-A step is a pure function of what has been observed. It returns an action to carry out, a verdict that ends the
-reconcile, or None when it has nothing left to do and the next step is due.
+A step is a pure function of what has been observed. It returns an action to carry out, a verdict that is
+recorded in the status, or None when it has nothing left to do and the next step is due.
 """
 
 from collections.abc import Callable

@@ -4,6 +4,7 @@ See docs/contract.md, Read the TrainJob back and Read-back.
 """
 
 from dispatch_operator.api.enums import Condition, ErrorClass
+from dispatch_operator.checks.problems import joined
 from dispatch_operator.reconcile.actions import Action, Get, Slot, get_backend, get_train_job
 from dispatch_operator.reconcile.backend.terms import borne_terms, wrote_terms
 from dispatch_operator.reconcile.observation import Observed, Origin
@@ -30,7 +31,7 @@ def read_back(observed: Observed, _now: float) -> Action | Verdict | None:
         return None
     # Where the TrainJob does not say what was taken from its backend, what was written depends on that, too.
     unread = None if borne_terms(observed) else _read_backend(observed)
-    message = f"the cluster stored another TrainJob than was written: {'; '.join(found)}"
+    message = f"the cluster stored another TrainJob than was written: {joined(found)}"
     return unread or Refusal(STEP, ErrorClass.REJECTED, message)
 
 
