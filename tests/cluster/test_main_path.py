@@ -75,6 +75,15 @@ def test_held_stops_the_job_and_open_releases_it(team: Team) -> None:
     until("no pod runs", lambda: not team.all("pods"))
     team.set_gate("llama-s1", "Open")
     team.until_phase("llama-s1", "Running")
+    # What happens a second time is counted in the Event of the first.
+    team.set_gate("llama-s1", "Held")
+    until(
+        "the Event of the hold is counted", lambda: 2 in [one["count"] for one in team.all("events") if _is_hold(one)]
+    )
+
+
+def _is_hold(event: dict[str, Any]) -> bool:
+    return event["involvedObject"]["name"] == "llama-s1" and event["reason"] == "Held"
 
 
 @pytest.mark.parametrize(

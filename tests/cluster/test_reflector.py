@@ -84,7 +84,7 @@ async def test_pages_events_bookmarks_selectors_and_metadata(
 
 async def test_a_version_that_is_too_old_is_gone(cluster: ControlPlane) -> None:
     async with connected(str(cluster.kubeconfig)) as api:
-        async with api.watch(KIND, None, timeout=10, resource_version="1", seconds=5, grace=5) as events:
+        async with api.watch(KIND, None, timeout=10, resource_version="1", seconds=5, grace=5, silent_for=60) as events:
             (told,) = [event async for event in events]
         assert (told.type, told.object["code"]) == (WatchEventType.ERROR, 410)
 
