@@ -440,6 +440,18 @@ async def test_a_train_job_of_a_living_start_is_never_touched(api: FakeApi, oper
     assert api.one(JOB) == foreign
 
 
+async def test_a_train_job_of_ours_that_is_being_deleted_before_the_verdict_is_waited_for(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    api.before = always("patch", COPY, unanswered("patch", COPY))
+    await operator.reconcile()
+    api.before = lambda _request: None
+    api.edit(JOB, lambda job: job["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Pending"
+    assert conditions(operator.start())["Started"] == ("Unknown", "TrainJobLeaving")
+
+
 @pytest.mark.parametrize("phase", [None, "Refused", "Lost"])
 async def test_a_train_job_of_an_ended_start_is_waited_for(
     api: FakeApi, operator: FakeOperator, phase: str | None

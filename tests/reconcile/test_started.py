@@ -186,6 +186,19 @@ async def test_a_copy_that_was_restored_but_whose_source_changed_stays_gated(
     assert conditions(start)["RuntimeCopied"] == ("False", "ErrRejected")
 
 
+@pytest.mark.parametrize("source", [None, {"kind": "Secret", "name": "torch", "uid": "other", "generation": 1}])
+async def test_a_copy_whose_source_is_not_known_any_more_stays_gated(
+    api: FakeApi, operator: FakeOperator, source: Object | None
+) -> None:
+    api.edit(COPY, lambda copy: copy["spec"].update(mlPolicy={}))
+    api.edit("DispatchStart", lambda held: held["status"].update(source=source))
+    set_gate(api, "Open")
+    api.requests.clear()
+    start = await operator.settle()
+    assert conditions(start)["RuntimeCopied"] == ("False", "ErrRejected")
+    assert {request.kind for request in api.requests if request.verb == "get"} == {COPY}
+
+
 @pytest.mark.parametrize("kind", [COPY, "ClusterTrainingRuntime"])
 async def test_a_copy_that_can_not_be_checked_is_not_opened_and_tried_again(
     api: FakeApi, operator: FakeOperator, kind: str

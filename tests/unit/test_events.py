@@ -4,8 +4,8 @@ import pytest
 
 from dispatch_operator.reconcile.events import Event, events
 from dispatch_operator.records.dispatch import DispatchStart
-from support.builders import make_condition, make_start
-from support.records import start_of
+from support.builders import make_backend, make_condition, make_start
+from support.records import backend_of, start_of
 
 
 def start(phase: str | None, reason: str = "Started", ready: str = "True") -> DispatchStart:
@@ -51,3 +51,8 @@ def test_which_transitions_become_events(
     what: str, before: DispatchStart, after: DispatchStart, want: Event | None
 ) -> None:
     assert list(events(before, after)) == ([want] if want else []), what
+
+
+def test_a_backend_without_a_verdict_is_no_event() -> None:
+    judged = {**make_backend(), "status": {"conditions": [make_condition("Ready", "True", "Verified", "proven")]}}
+    assert list(events(backend_of(judged), backend_of(make_backend()))) == []

@@ -52,11 +52,6 @@ class Resource(NamedTuple):
         """The API group; empty for Kubernetes' own kinds."""
         return self.api_version.rpartition("/")[0]
 
-    @property
-    def version(self) -> str:
-        """The version in its group."""
-        return self.api_version.rpartition("/")[2]
-
     def path(self, namespace: str | None = None) -> str:
         """Return the path of all objects of the kind, of one namespace or of all."""
         root = f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"

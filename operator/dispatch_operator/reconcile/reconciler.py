@@ -41,7 +41,7 @@ CONTESTED = 5
 """Preconditions that may fail in one reconcile; more means that somebody else writes as fast as we do."""
 
 FAILED_COPIES = 3
-"""Creates of a copy that may fail in one reconcile; more means that what is stored is not what was sent, nor answered."""
+"""Creates of a copy that may fail in one reconcile; more means that it is stored each time, but changed."""
 
 RecordEvents = Callable[[Owned, Owned], None]
 """Called with a DispatchStart or a DispatchBackend before and after its status was written."""
