@@ -42,16 +42,18 @@ class Moment(NamedTuple):
         return f"{'after' if self.carried_out else 'before'} {self.request} ({self.before + 1})"
 
 
-def killed_at_every_request(proxy: FaultProxy, arguments: Sequence[str], deed: Operation, summary: Summary) -> None:
+def killed_at_every_request(
+    proxy: FaultProxy, arguments: Sequence[str], operation: Operation, summary: Summary
+) -> None:
     """Do something once and note its requests; then do it again for every moment, with the operator dying in it."""
     services = [Service(proxy.kubeconfig, *arguments)]
     try:
-        requests = _requests_of(proxy, deed)
+        requests = _requests_of(proxy, operation)
         killed: list[tuple[int, Moment]] = []
-        for number, moment in enumerate(_moments(requests, repeated=not deed.contested), 1):
-            deed.prepare(number)
-            proxy.rule = death = _Death(moment, deed, number)
-            deed.begin(number)
+        for number, moment in enumerate(_moments(requests, repeated=not operation.contested), 1):
+            operation.prepare(number)
+            proxy.rule = death = _Death(moment, operation, number)
+            operation.begin(number)
             assert death.came.wait(SECONDS), f"the request never came: {moment} of {requests}"
             summary.faults += 1
             killed.append((number, moment))
@@ -61,7 +63,7 @@ def killed_at_every_request(proxy: FaultProxy, arguments: Sequence[str], deed: O
         assert killed
         for number, moment in killed:
             try:
-                deed.end(number)
+                operation.end(number)
             except (AssertionError, TimeoutError) as error:
                 raise AssertionError(f"killed {moment}: {error}") from error
             summary.survived += 1
@@ -74,12 +76,12 @@ def killed_at_every_request(proxy: FaultProxy, arguments: Sequence[str], deed: O
             service.log.unlink()
 
 
-def _requests_of(proxy: FaultProxy, deed: Operation) -> list[str]:
-    deed.prepare(0)
+def _requests_of(proxy: FaultProxy, operation: Operation) -> list[str]:
+    operation.prepare(0)
     begun = len(proxy.asked)
-    deed.begin(0)
-    deed.end(0)
-    return [str(asked) for asked in proxy.asked[begun:] if deed.concerns(0, asked)]
+    operation.begin(0)
+    operation.end(0)
+    return [str(asked) for asked in proxy.asked[begun:] if operation.concerns(0, asked)]
 
 
 def _moments(requests: Sequence[str], *, repeated: bool) -> Iterator[Moment]:
@@ -95,13 +97,17 @@ def _moments(requests: Sequence[str], *, repeated: bool) -> Iterator[Moment]:
 class _Death:
     """The rule that leaves the request of a moment unanswered, until the operator is killed."""
 
-    def __init__(self, moment: Moment, deed: Operation, number: int) -> None:
+    def __init__(self, moment: Moment, operation: Operation, number: int) -> None:
         self.came = threading.Event()
-        self._moment, self._deed, self._number = moment, deed, number
+        self._moment, self._operation, self._number = moment, operation, number
         self._left = moment.before
 
     def __call__(self, asked: ProxiedRequest) -> ProxyFault | None:
-        if self.came.is_set() or str(asked) != self._moment.request or not self._deed.concerns(self._number, asked):
+        if (
+            self.came.is_set()
+            or str(asked) != self._moment.request
+            or not self._operation.concerns(self._number, asked)
+        ):
             return None
         if self._left:
             self._left -= 1
