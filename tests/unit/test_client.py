@@ -99,8 +99,8 @@ async def test_a_refused_connection_changed_nothing() -> None:
         assert (await failed(Client(api))).effect is Effect.NOTHING_HAPPENED
 
 
-@pytest.mark.parametrize("text", [b'{"metadata": {"na', b"", b"[]", b"garbage"])
-async def test_an_answer_that_is_cut_off_leaves_it_open(
+@pytest.mark.parametrize("text", [b'{"metadata": {"na', b"", b"[]", b"garbage", b"[" * 50_000 + b"]" * 50_000])
+async def test_an_answer_that_can_not_be_read_leaves_it_open(
     server: kmock.RawHandler, kubernetes: Client, text: bytes
 ) -> None:
     server[f"post {PATH}"] << 200 << text

@@ -177,6 +177,44 @@ def test_no_shape_of_a_request_can_break_the_reading(changes: list[tuple[tuple[A
             assert text.isprintable()
 
 
+def nested(levels: int) -> Object:
+    value: Object = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+# What the API server takes where the CRD preserves unknown fields; Python's decoder takes a little less than 1,000.
+@pytest.mark.parametrize("levels", [90, 400, 990, 50_000])
+@pytest.mark.parametrize("field", ["native", "recovery", "extensions"])
+def test_what_is_nested_deeply_breaks_no_reading(levels: int, field: str) -> None:
+    start = make_start()
+    request = start["spec"]["request"]
+    spec = request["spec"]
+    match field:
+        case "native":
+            request["native"] = nested(levels)
+        case "recovery":
+            spec["recovery"] = nested(levels)
+        case _:
+            spec["extensions"]["kubeflow/Other"] = nested(levels)
+    reading = read_start(start)
+    assert reading.faults == ()
+    assert reading.request.spec.extensions.unknown == (("kubeflow/Other",) if field == "extensions" else ())
+    # The store compares what it holds with what comes.
+    assert read_start(start) == reading
+
+
+@pytest.mark.parametrize("levels", [400, 50_000])
+def test_what_is_nested_deeply_in_a_wrong_place_is_a_fault_like_any_other(levels: int) -> None:
+    start = make_start()
+    start["spec"]["request"]["spec"]["command"] = nested(levels)
+    assert list(map(str, read_start(start).faults)) == ["request.spec.command must be a list, not an object"]
+    backend = make_backend(gpuResource=nested(levels))
+    with pytest.raises(InvalidObject, match=r"spec\.gpuResource must be a string, not an object"):
+        read_backend(backend)
+
+
 def test_null_is_absent_but_not_in_a_list() -> None:
     assert without_nulls({"a": None, "b": {"c": None}, "d": [None, {"e": None}], "\ud800": 1}) == {
         "b": {},

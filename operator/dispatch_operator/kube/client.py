@@ -379,7 +379,14 @@ class Client:
                     # aiohttp's own limit of five minutes must not be the shorter one.
                     _request_timeout=aiohttp.ClientTimeout(),
                 )
-        except (client.ApiException, aiohttp.ClientError, TimeoutError, OSError, UnicodeDecodeError) as error:
+        except (
+            client.ApiException,
+            aiohttp.ClientError,
+            TimeoutError,
+            OSError,
+            UnicodeDecodeError,
+            RecursionError,
+        ) as error:
             failure = from_exception(verb, target, error)
             if failure.status:
                 self.authorized = failure.status != HTTP_UNAUTHORIZED

@@ -1,5 +1,6 @@
 """Read a JSON value into a model: all faults are reported at once, and the model is usable in spite of them."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
@@ -16,6 +17,8 @@ M = TypeVar("M", bound=Model)
 Path = tuple[str | int, ...]
 
 _LONGEST_KEY = 60
+_DEEPEST = 100
+"""Levels of nesting that are read: no model has as many, so that what lies deeper is wrong, or read by nobody."""
 
 _WANTED = {
     "int_type": "an integer",
@@ -66,7 +69,7 @@ def parse(model: type[M], raw: object) -> M:
         InvalidObject: with every fault at once.
     """
     try:
-        return model.model_validate(without_nulls(raw))
+        return model.model_validate(without_nulls(raw, _DEEPEST))
     except ValidationError as error:
         faults = tuple(_fault(detail) for detail in error.errors(include_url=False))
     raise InvalidObject(faults)
@@ -78,26 +81,35 @@ def read(model: type[M], raw: Mapping[str, Any]) -> Reading[M]:
         return Reading(parse(model, raw), ())
     except InvalidObject as error:
         faults = error.faults
-    mended = without_nulls(raw)
+    mended = without_nulls(raw, _DEEPEST)
     for fault in faults:
         mended = _mended(model, mended, fault.path)
     return Reading(model.model_validate(mended), faults)
 
 
-def without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def without_nulls(value: Any, levels: int = sys.maxsize) -> Any:  # noqa: ANN401 - any JSON value
     """Return a JSON value without the nulls of its mappings; one in a list stays, and is reported as a wrong type.
 
     An unpaired surrogate in a key, which pydantic can't carry, is replaced by its escape. This hides nothing: no valid
     key has one.
+
+    Args:
+        value: Any JSON value.
+        levels: How many levels of nesting are kept; an object or a list below them is returned empty.
+
+    Raises:
+        RecursionError: More levels are to be kept than Python can follow.
     """
+    if not levels and isinstance(value, Mapping | list | tuple):
+        return {} if isinstance(value, Mapping) else []
     if isinstance(value, Mapping):
         return {
-            str(key).encode("utf-8", "backslashreplace").decode(): without_nulls(item)
+            str(key).encode("utf-8", "backslashreplace").decode(): without_nulls(item, levels - 1)
             for key, item in value.items()
             if item is not None
         }
     if isinstance(value, list | tuple):
-        return [without_nulls(item) for item in value]
+        return [without_nulls(item, levels - 1) for item in value]
     return value
 
 
