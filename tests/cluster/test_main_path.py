@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controlplane.kubectl import KubectlError
-from support.builders import NAME, make_backend, make_runtime, make_start
+from support.builders import JOB, NAME, make_backend, make_runtime, make_start
 from support.invariants import broken_invariants
 from support.service import Service
 from support.waiting import until
@@ -51,6 +51,10 @@ def test_a_person_reads_the_story(team: Team) -> None:
     assert bad[:2] == ["bad", "Refused"]
     assert "ErrInvalid" in bad
     assert good[1:5] == ["Succeeded", "01J9ZQ4V8Y3N5T7R2C6W1X0ABK", "1", f"{team.namespace}/{NAME}"]
+    found = ("get", "dstart", "--output=name", "--field-selector")
+    assert team.kubectl(*found, "status.phase=Refused").split() == ["dispatchstart.dispatch.phpboyscout.uk/bad"]
+    by_job = f"spec.request.job={JOB},spec.request.submission=1"
+    assert team.kubectl(*found, by_job).split() == ["dispatchstart.dispatch.phpboyscout.uk/llama-s1"]
     until("the Events", lambda: "Succeeded" in team.kubectl("describe", "dstart", "llama-s1").split("Events:")[1])
     told = team.kubectl("describe", "dstart", "llama-s1").split("Events:")[1]
     assert [word for word in ("Gated", "Queued", "Succeeded") if word in told] == ["Gated", "Queued", "Succeeded"]

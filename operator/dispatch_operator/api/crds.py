@@ -36,6 +36,8 @@ class Definition:
     spec: type[Model]
     status: type[Status]
     columns: tuple[Column, ...]
+    selectable: tuple[str, ...] = ()
+    """The paths that ``kubectl get --field-selector`` takes, from Kubernetes 1.31 on; older ones ignore them."""
 
     @property
     def singular(self) -> str:
@@ -69,6 +71,7 @@ DEFINITIONS = (
             Column("Reason", _ready("reason")),
             AGE,
         ),
+        (".spec.request.job", ".spec.request.submission", ".status.phase"),
     ),
     Definition(
         Kind.DISPATCH_BACKEND,
@@ -103,6 +106,8 @@ def _crd(definition: Definition) -> dict[str, Any]:
             {"name": column.name, "type": column.type, "jsonPath": column.path} for column in definition.columns
         ],
     }
+    if definition.selectable:
+        version["selectableFields"] = [{"jsonPath": path} for path in definition.selectable]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
