@@ -5,13 +5,19 @@ from typing import Any
 
 import pytest
 
-from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
+from support import flux
+from support.argo_cd import checks, health
+from support.builders import NAME, NAMESPACE, make_backend, make_condition, make_runtime, make_start
 from support.fake_api import FakeApi, always, refusal, unanswered
 from support.kstatus import kstatus
 from support.operator import FakeOperator
 
 Object = dict[str, Any]
 JOB = "TrainJob"
+ARGO_CD = {"InProgress": "Progressing", "Failed": "Degraded", "Current": "Healthy"}
+"""What Argo CD calls what kstatus says."""
+ENDED_BADLY_ONCE_STARTED = {"Failed", "Lost"}
+"""What the expressions for Flux do not call a failure of the sync."""
 
 
 @pytest.fixture
@@ -33,6 +39,8 @@ def job(api: FakeApi, kind: str, jobs: list[Object] | None = None) -> None:
 
 def test_an_object_that_nobody_has_seen_is_in_progress(api: FakeApi) -> None:
     assert kstatus(api.one("DispatchStart")) == "InProgress"
+    assert flux.health(api.one("DispatchStart")) == "InProgress"
+    assert health(api.one("DispatchStart")) == ("Progressing", "waits for the operator to look at it")
 
 
 @pytest.mark.parametrize(
@@ -78,4 +86,32 @@ async def test_each_phase_reads_as_it_should(
         if change:
             change(api)
         await operator.reconcile()
-    assert (operator.start()["status"]["phase"], kstatus(operator.start())) == (phase, want)
+    start = operator.start()
+    assert (start["status"]["phase"], kstatus(start)) == (phase, want)
+    shown, message = health(start)
+    assert (shown, message.split(": ")[0]) == (ARGO_CD[want], phase)
+    assert flux.health(start) == ("Current" if phase in ENDED_BADLY_ONCE_STARTED else want)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "want"),
+    [
+        ([], ("Progressing", "waits for the operator to look at it")),
+        ([make_condition("Ready", message="every gate is proven")], ("Healthy", "every gate is proven")),
+        ([make_condition("Ready", "Unknown", message="being probed")], ("Progressing", "being probed")),
+        (
+            [make_condition("Ready", "False"), make_condition("Reconciling", message="probed again")],
+            ("Progressing", "probed again"),
+        ),
+    ],
+)
+def test_a_backend_is_shown_by_the_same_check(conditions: list[Object], want: tuple[str, str]) -> None:
+    backend = make_backend()
+    backend["metadata"]["generation"] = 1
+    backend["status"]["conditions"] = conditions
+    assert health(backend) == want
+
+
+def test_one_text_serves_both_kinds() -> None:
+    assert set(checks()) == {"DispatchStart", "DispatchBackend"}
+    assert len(set(checks().values())) == 1
