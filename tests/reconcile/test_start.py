@@ -110,7 +110,28 @@ async def test_a_refusal_names_every_problem_and_touches_nothing(api: FakeApi, o
     assert conditions(start)["Stalled"] == ("True", "ErrInvalid")
     assert "nodes" in message(start, "Started")
     assert "command" in message(start, "Started")
+    assert conditions(start)["Finished"] == ("True", "Refused")
+    outcome = start["status"]["outcome"]
+    assert (outcome["state"], outcome["cause"]) == ("Refused", "ErrInvalid")
+    assert "nodes" in outcome["message"]
+    assert "epoch" not in start["status"]
     assert api.writes() == ["patch DispatchStart status"]
+
+
+async def test_a_refusal_that_was_recorded_without_finished_gets_it(api: FakeApi, operator: FakeOperator) -> None:
+    api.edit("DispatchStart", lambda start: start["spec"]["request"]["spec"].update(nodes=0))
+    want = await operator.settle()
+
+    def older(start: Any) -> None:
+        start["status"]["conditions"] = [one for one in start["status"]["conditions"] if one["type"] != "Finished"]
+        del start["status"]["outcome"]
+
+    operator.now -= 1
+    api.edit("DispatchStart", older)
+    operator.checks_invariants = False
+    start = await operator.settle()
+    assert conditions(start)["Finished"] == ("True", "Refused")
+    assert start["status"]["outcome"] == want["status"]["outcome"]
 
 
 @pytest.mark.parametrize(

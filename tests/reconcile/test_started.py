@@ -409,3 +409,33 @@ async def test_a_reference_that_somebody_emptied_is_no_trainjob(api: FakeApi, op
     start = await operator.settle()
     assert start["status"]["phase"] == "Lost"
     assert not [write for write in api.writes() if "TrainJob" in write]
+
+
+@pytest.mark.parametrize(
+    ("said", "want"),
+    [({"Complete": "JobsCompleted"}, "Succeeded"), ({"Failed": "JobsFailed"}, "Failed"), ({}, "Lost")],
+)
+async def test_one_wait_does_for_every_end(api: FakeApi, operator: FakeOperator, said: Any, want: str) -> None:
+    assert conditions(operator.start())["Finished"] == ("False", "Gated")
+    if said:
+        set_job(api, **said)
+    else:
+        api.remove(JOB, NAMESPACE, NAME)
+    start = await operator.settle()
+    assert conditions(start)["Finished"] == ("True", want)
+    assert start["status"]["outcome"]["state"] == want
+
+
+@pytest.mark.parametrize(("gate", "want"), [("Closed", "Gated"), ("Open", "Queued"), ("Held", "Gated")])
+async def test_the_printed_reason_tells_the_phases_apart(
+    api: FakeApi, operator: FakeOperator, gate: str, want: str
+) -> None:
+    set_gate(api, gate)
+    assert conditions(await operator.settle())["Ready"] == ("True", want)
+
+
+async def test_the_first_epoch_is_text_for_it_may_exceed_64_bits(api: FakeApi) -> None:
+    api.edit("DispatchStart", lambda start: start["spec"]["request"].update(generation=18_000_000))
+    start = await FakeOperator(api).settle()
+    assert start["status"]["epoch"] == "18000000000001000000"
+    assert start["status"]["restarts"] == 0

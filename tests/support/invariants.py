@@ -16,15 +16,25 @@ def broken_invariants(status: Mapping[str, Any]) -> list[str]:
     """
     held = {entry["type"]: entry for entry in status.get("conditions", ())}
     true = {kind for kind, entry in held.items() if entry["status"] == TRUE}
-    ended = status.get("phase") in {Phase.REFUSED, Phase.FAILED, Phase.LOST}
+    phase = str(status.get("phase") or "")
+    ended = phase in {Phase.REFUSED, Phase.FAILED, Phase.LOST}
+    finished = bool(phase) and Phase(phase).is_end
     rules = {
         "Reconciling and Stalled together": {Condition.RECONCILING, Condition.STALLED} <= true,
         "Reconciling or Stalled present but not True": bool(
             ({Condition.RECONCILING, Condition.STALLED} & held.keys()) - true
         ),
         "a type twice": len(held) != len(status.get("conditions", ())),
-        "Started, Succeeded or Ready missing": not {Condition.STARTED, Condition.SUCCEEDED, Condition.READY}
+        "Started, Succeeded, Finished or Ready missing": not {
+            Condition.STARTED,
+            Condition.SUCCEEDED,
+            Condition.FINISHED,
+            Condition.READY,
+        }
         <= held.keys(),
+        "Finished before the end, or an end that is not Finished": (Condition.FINISHED in true) is not finished,
+        "an outcome before the end, or an end without one": ("outcome" in status) is not finished,
+        "a reference without an epoch": "reference" in status and "epoch" not in status,
         "an observedGeneration that differs": any(
             entry["observedGeneration"] != status.get("observedGeneration") for entry in held.values()
         ),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass
+from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass, Phase
 from dispatch_operator.api.models.status import MESSAGE_LIMIT
 from dispatch_operator.api.models.status import Condition as Entry
 from dispatch_operator.checks.problems import Problem, class_of, summary
@@ -16,7 +16,9 @@ NOW = 1_767_225_600.0
 
 
 def whole(phase: str = "Gated", ready: str = "True", started: str = "True", *more: Wanted) -> Object:
+    ended = Phase(phase).is_end
     wanted = [
+        Wanted(Condition.FINISHED, ConditionStatus.TRUE if ended else ConditionStatus.FALSE, phase),
         Wanted(Condition.READY, ConditionStatus(ready), "R"),
         Wanted(Condition.STARTED, ConditionStatus(started), "S"),
         Wanted(Condition.SUCCEEDED, ConditionStatus.UNKNOWN, "U"),
@@ -26,11 +28,12 @@ def whole(phase: str = "Gated", ready: str = "True", started: str = "True", *mor
         "phase": phase,
         "observedGeneration": 3,
         "conditions": [entry.as_json() for entry in conditions(wanted, [], 3, NOW, Entry)],
+        **({"outcome": {"state": phase}} if ended else {}),
     }
 
 
 def test_conditions_stand_in_the_contracts_order() -> None:
-    assert [entry["type"] for entry in whole()["conditions"]] == ["Started", "Succeeded", "Ready"]
+    assert [entry["type"] for entry in whole()["conditions"]] == ["Started", "Succeeded", "Finished", "Ready"]
 
 
 TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
@@ -77,7 +80,10 @@ def test_a_message_is_cut_to_what_the_api_takes() -> None:
         (["an end that is not Stalled"], whole("Failed", "False")),
         (["Ready without Started"], whole("Gated", "True", "Unknown")),
         (["an observedGeneration that differs"], {**whole(), "observedGeneration": 4}),
-        (["Started, Succeeded or Ready missing"], {"phase": "Gated", "conditions": []}),
+        (["Started, Succeeded, Finished or Ready missing"], {"phase": "Gated", "conditions": []}),
+        (["Finished before the end, or an end that is not Finished"], {**whole(), "phase": "Succeeded", "outcome": {}}),
+        (["an outcome before the end, or an end without one"], {**whole(), "outcome": {"state": "Succeeded"}}),
+        (["a reference without an epoch"], {**whole(), "reference": {"name": "team-a/job", "uid": "u"}}),
         (["an empty reason"], whole("Gated", "True", "True", Wanted(Condition.READ_BACK, ConditionStatus.TRUE, ""))),
         (["a type twice"], whole("Gated", "True", "True", Wanted(Condition.READY, ConditionStatus.TRUE, "R"))),
     ],

@@ -85,6 +85,25 @@ class Phase(StrEnum):
     LOST = "Lost"
     """The TrainJob vanished after Started was recorded."""
 
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing more will happen."""
+        return self in _ENDS
+
+
+_ENDS = frozenset({Phase.REFUSED, Phase.SUCCEEDED, Phase.FAILED, Phase.LOST})
+
+
+class ErrorKind(StrEnum):
+    """Whose fault a failure was, and so whether another try may help (docs/contract.md, Outcome)."""
+
+    USER = "User"
+    """The program's or the request's: another try ends as this one."""
+    SYSTEM = "System"
+    """The node's, the cluster's, or a preemption: worth another try."""
+    UNKNOWN = "Unknown"
+    """Nothing tells."""
+
 
 class Condition(StrEnum):
     """Condition types of a DispatchStart (docs/contract.md, Conditions), steps first and in order."""
@@ -105,6 +124,8 @@ class Condition(StrEnum):
     """The whole Start."""
     SUCCEEDED = "Succeeded"
     """The job: Unknown until it ends."""
+    FINISHED = "Finished"
+    """True when nothing more will happen, however it ended; False before."""
     READY = "Ready"
     """True once started; False after a refusal or a failed job."""
     RECONCILING = "Reconciling"

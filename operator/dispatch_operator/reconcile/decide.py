@@ -99,8 +99,12 @@ def _left(observed: Observed) -> bool:
 
 
 def _observe_generation(observed: Observed, now: float) -> Action | None:
-    """A refused object whose spec.gate was changed is still refused; its status says that the change was seen."""
+    """A refused object whose spec.gate was changed is still refused; its status says that the change was seen.
+
+    What an operator recorded that did not know Finished is recorded again.
+    """
     start = observed.start
-    if start.status.observed_generation == start.metadata.generation:
+    seen = start.status.observed_generation == start.metadata.generation
+    if seen and start.status.condition(Condition.FINISHED):
         return None
     return PatchStatus(of_verdict(observed, refusal_of(start.status), Phase.REFUSED, now))

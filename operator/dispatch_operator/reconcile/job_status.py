@@ -49,7 +49,7 @@ def unchanged(observed: Observed) -> JobStatus:
     held = [
         Wanted(Condition(entry.type), entry.status, entry.reason, entry.message)
         for entry in status.conditions
-        if entry.type in set(Condition)
+        if entry.type in set(Condition) - {Condition.FINISHED}
     ]
     ready = next((Readiness(one.status, one.reason, one.message) for one in held if one.type is Condition.READY), None)
     return JobStatus(
@@ -75,7 +75,7 @@ def succeeded(observed: Observed, job: TrainJob) -> JobStatus:
 def failed(observed: Observed, job: TrainJob) -> JobStatus:
     """Return the end of a job that failed, with its cause."""
     cause = cause_of_failure(job.status.condition("Failed"), observed.pods or ())
-    outcome = Outcome("Failed", cause.reason, cause.exit_code, cause.message)
+    outcome = Outcome("Failed", cause.reason, exit_code=cause.exit_code, message=cause.message)
     return _ended_badly(Phase.FAILED, cause.reason, cause.message or "the job failed", outcome)
 
 
@@ -122,7 +122,7 @@ def holding() -> JobStatus:
 def _moving(phase: Phase, message: str, opening: bool, progress: str) -> JobStatus:  # noqa: FBT001 - one of two words.
     return JobStatus(
         phase,
-        Readiness(TRUE, "Started", message),
+        Readiness(TRUE, phase, message),
         (
             Wanted(Condition.SUCCEEDED, UNKNOWN, phase, message),
             Wanted(Condition.RECONCILING, TRUE, "Opening" if opening else "Closing", progress),
@@ -149,7 +149,7 @@ def going_on(observed: Observed) -> JobStatus:
     """Return the state of a job that has not ended; of a Start that just became whole, it is what records Started."""
     phase, message = _phase(observed)
     succeeded = Wanted(Condition.SUCCEEDED, UNKNOWN, phase, message)
-    return JobStatus(phase, Readiness(TRUE, "Started", message), (succeeded,))
+    return JobStatus(phase, Readiness(TRUE, phase, message), (succeeded,))
 
 
 def _phase(observed: Observed) -> tuple[Phase, str]:
@@ -195,9 +195,9 @@ def _jobs(observed: Observed) -> tuple[JobCounts, ...]:
 
 def _counts(observed: Observed) -> dict[str, int]:
     """Return how often the JobSet restarted the job, and how often Kueue put it back into its queue."""
-    restarts = observed.job_set.status.restarts if observed.job_set else 0
+    told = observed.start.status.restarts or 0
+    restarts = observed.job_set.status.restarts if observed.job_set else told
     stats = observed.workload.obj.status.scheduling_stats.evictions if observed.workload.obj else ()
     # Our own holds are evictions too, and no news to anybody.
     evictions = sum(one.count for one in stats if one.reason != "Deactivated" or one.underlying_cause)
-    found = {"restarts": restarts, "evictions": evictions}
-    return {key: count for key, count in found.items() if count > 0}
+    return {"restarts": restarts, **({"evictions": evictions} if evictions > 0 else {})}

@@ -7,12 +7,13 @@ from typing import Any
 from msgspec import structs
 
 from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass, Phase
+from dispatch_operator.api.models.status import MESSAGE_LIMIT, ObjectReference, Outcome, Source, StartStatus
 from dispatch_operator.api.models.status import Condition as Entry
-from dispatch_operator.api.models.status import ObjectReference, Source, StartStatus
 from dispatch_operator.reconcile.conditions import Wanted, conditions
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.ownership import in_kueue_mode, made_for
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
+from dispatch_operator.render.environment import first_epoch
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 STEPS = (
@@ -75,7 +76,11 @@ def of_verdict(observed: Observed, verdict: Verdict, phase: Phase, now: float, *
         NOT_STARTED,
         Wanted(Condition.STALLED, TRUE, reason, whole.message) if phase is Phase.REFUSED else progress,
     ]
-    return compose(observed, phase, whole, wanted, now)
+    return compose(observed, phase, whole, wanted, now, _refused(whole) if phase is Phase.REFUSED else {})
+
+
+def _refused(whole: Readiness) -> Mapping[str, Any]:
+    return {"outcome": Outcome("Refused", whole.reason, message=whole.message[:MESSAGE_LIMIT])}
 
 
 def started_steps(observed: Observed) -> list[Wanted]:
@@ -98,17 +103,30 @@ def compose(  # noqa: PLR0913, PLR0917 - a status has this many parts.
     now: float,
     extra: Mapping[str, Any] | None = None,
 ) -> StartStatus:
-    """Put a status together: what stood, what is known better now, and the conditions. Ready is set here alone."""
+    """Put a status together: what stood, what is known better now, and the conditions.
+
+    Ready and Finished are set here alone.
+    """
     current, generation = observed.start.status, observed.start.metadata.generation
-    shown = [*wanted, Wanted(Condition.READY, ready.status, ready.reason, ready.message)]
+    shown = [*wanted, Wanted(Condition.READY, ready.status, ready.reason, ready.message), _finished(phase)]
+    objects = _objects(observed)
+    if objects.get("reference", current.reference):
+        # There is a TrainJob, so that the request was right.
+        objects["epoch"] = first_epoch(observed.start.request)
     return structs.replace(
         current,
         phase=phase,
         observed_generation=generation,
         conditions=conditions(shown, current.conditions, generation, now, Entry),
-        **_objects(observed),
+        **objects,
         **(extra or {}),
     )
+
+
+def _finished(phase: Phase) -> Wanted:
+    if phase.is_end:
+        return Wanted(Condition.FINISHED, TRUE, phase, "nothing more will happen; status.outcome says how it ended")
+    return Wanted(Condition.FINISHED, FALSE, phase, "it has not ended")
 
 
 def _objects(observed: Observed) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dispatch_operator.render.escaping import escape_dollars
 
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 _SUBMISSIONS_OF_A_GENERATION = 10**6
+_RESTARTS_OF_A_SUBMISSION = 10**6
 
 
 def environment(request: StartRequest) -> list[dict[str, Any]]:
@@ -27,6 +28,11 @@ def environment(request: StartRequest) -> list[dict[str, Any]]:
 def epoch_prefix(request: StartRequest) -> int:
     """Return G * 10^6 + N, which the prologue completes with the restart to the epoch."""
     return request.generation * _SUBMISSIONS_OF_A_GENERATION + request.submission
+
+
+def first_epoch(request: StartRequest) -> str:
+    """Return the epoch of a submission before any restart, as text: it may not fit a signed 64-bit integer."""
+    return str(epoch_prefix(request) * _RESTARTS_OF_A_SUBMISSION)
 
 
 def _value(name: str, value: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field, json
 
-from dispatch_operator.api.enums import BackendGate, ConditionStatus, ErrorClass, Phase
+from dispatch_operator.api.enums import BackendGate, ConditionStatus, ErrorClass, ErrorKind, Phase
 from dispatch_operator.api.enums import Condition as ConditionType
 
 UNSEEN = -1
@@ -61,13 +61,28 @@ class Source(Status, frozen=True):
 
 
 class Outcome(Status, frozen=True):
-    """How the job ended."""
+    """How it ended."""
 
-    state: Annotated[str, Meta(description="Succeeded, Failed or Lost.")]
+    state: Annotated[str, Meta(description="Succeeded, Failed, Refused or Lost.")]
     cause: Annotated[
         str | None,
-        Meta(description="Why it did not succeed, in one word such as OOMKilled, Evicted or WorkDirMissing."),
+        Meta(
+            description=(
+                "Why it did not succeed, in one word such as OOMKilled, Evicted or WorkDirMissing; of a refusal the "
+                "error class."
+            )
+        ),
     ] = None
+    error_kind: Annotated[
+        ErrorKind | None,
+        _words(
+            ErrorKind,
+            "Of a failure: User (the program or the request: another try ends as this one), System (the node, the "
+            "cluster or a preemption: worth another try) or Unknown.",
+        ),
+    ] = None
+    pod: Annotated[str | None, Meta(description="Of a failure: the pod that failed first.")] = None
+    container: Annotated[str | None, Meta(description="Of a failure: the container in that pod.")] = None
     exit_code: Annotated[int | None, Meta(description="The exit code of the process that ended the job.")] = None
     message: Annotated[
         Annotated[str, Meta(max_length=MESSAGE_LIMIT)] | None,
@@ -85,9 +100,9 @@ class Condition(Status, frozen=True):
             max_length=316,
             description=(
                 "RequestValid, RuntimeCopied, TrainJobCreated, OwnerSet, ReadBack and WorkloadGated are the steps of "
-                "the Start, Started all of them together. Succeeded is the job's end. Ready is True once the Start "
-                "is whole, and False after a refusal or a failed job. Reconciling and Stalled say whether something "
-                "more will happen."
+                "the Start, Started all of them together. Succeeded is the job's end, and Finished is True at every "
+                "end, however it came. Ready is True once the Start is whole, and False after a refusal or a failed "
+                "job. Reconciling and Stalled say whether something more will happen."
             ),
         ),
     ]
@@ -120,8 +135,17 @@ class StartStatus(Status, frozen=True):
         field(default=None, name="copy")
     )
     source: Annotated[Source | None, Meta(description="The runtime that was copied.")] = None
-    outcome: Annotated[Outcome | None, Meta(description="How the job ended; absent until it has.")] = None
-    restarts: Annotated[int | None, Meta(description="How often the JobSet restarted the job.")] = None
+    outcome: Annotated[Outcome | None, Meta(description="How it ended; absent until it has.")] = None
+    epoch: Annotated[
+        str | None,
+        Meta(
+            description=(
+                "The submission's first epoch, a number in decimal, which can exceed a signed 64-bit integer; each "
+                "restart of the JobSet makes it one more."
+            )
+        ),
+    ] = None
+    restarts: Annotated[int | None, Meta(description="How often the JobSet restarted the job; 0 once started.")] = None
     evictions: Annotated[
         int | None, Meta(description="How often Kueue put the job back into its queue, by preemption or otherwise.")
     ] = None
