@@ -1,15 +1,21 @@
-"""Objects that no operator of ours wrote: whatever they hold, a reconcile ends, and says something."""
+"""Objects that no operator of ours wrote: whatever they hold, they get a verdict, in time that grows with their size."""
 
-from typing import Any
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
+from dispatch_operator.api.models import read_backend, read_start
+from dispatch_operator.checks.start import start_problems
 from support.builders import make_backend, make_condition, make_runtime, make_start
 from support.fake_api import FakeApi
+from support.invariants import broken_invariants
 from support.operator import FakeOperator, conditions, message
+from support.work import growth
 
 Object = dict[str, Any]
 COPY, JOB = "TrainingRuntime", "TrainJob"
@@ -43,7 +49,7 @@ STATUS = st.fixed_dictionaries(
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(status=STATUS, gate=JSON, retry=JSON, backend=JSON, request=JSON | st.just(make_start()["spec"]["request"]))
-async def test_any_spec_and_any_status_end_a_look(
+async def test_any_spec_and_any_status_come_to_a_rest_that_says_something(
     status: Object, gate: Any, retry: Any, backend: Any, request: Any
 ) -> None:
     api = FakeApi()
@@ -54,9 +60,15 @@ async def test_any_spec_and_any_status_end_a_look(
     start["spec"] = {"gate": gate, "retry": retry, "backend": backend, "request": request}
     api.put(start, **status)
     operator = FakeOperator(api, checks_invariants=False)
-    for _ in range(3):
-        await operator.reconcile()
+    settled = await operator.settle()
+    assert settled["status"]["phase"] in set(Phase)
+    assert settled["status"]["observedGeneration"] == settled["metadata"]["generation"]
+    ready = next(one for one in settled["status"]["conditions"] if one["type"] == "Ready")
+    assert ready["reason"]
+    assert ready["message"]
     assert len(api.all(JOB)) <= 1
+    if not api.all(JOB):
+        assert api.all(COPY) == []
 
 
 @pytest.fixture
@@ -108,14 +120,106 @@ async def test_a_status_that_claims_a_start_that_never_was_is_lost(api: FakeApi)
     assert api.all(JOB) == []
 
 
-async def test_a_request_of_a_mebibyte_is_refused_whole(api: FakeApi) -> None:
-    env = {f"{number} is no name": "x" * 100 for number in range(9_000)}
-    api.edit("DispatchStart", lambda held: held["spec"]["request"]["spec"].update(env=env))
+class Hostile(NamedTuple):
+    """What of a request is hostile, by its size."""
+
+    what: str
+    fields: Callable[[int], Object]
+    says: tuple[str, str, str]
+    """Status and reason of Started, and what its message begins with."""
+
+
+def image(unknown: Callable[[int], Any]) -> Callable[[int], Object]:
+    def fields(size: int) -> Object:
+        extensions = make_start()["spec"]["request"]["spec"]["extensions"]
+        extensions["dispatch/Image"].update(unknown(size))
+        return {"extensions": extensions}
+
+    return fields
+
+
+def extensions(more: Callable[[int], Any]) -> Callable[[int], Object]:
+    return lambda size: {"extensions": make_start()["spec"]["request"]["spec"]["extensions"] | more(size)}
+
+
+LARGE = 8_000
+INVALID, UNSUPPORTED = ("False", "ErrInvalid"), ("False", "ErrUnsupported")
+HOSTILE = [
+    Hostile(
+        "unknown keys of an extension",
+        image(lambda size: {f"key-{number}": 1 for number in range(size)}),
+        (*INVALID, "dispatch/Image: [key-0] is not a known key; dispatch/Image: [key-1] is not"),
+    ),
+    Hostile(
+        "extensions that nobody knows",
+        extensions(lambda size: {f"other/X{number}": {} for number in range(size)}),
+        (*UNSUPPORTED, "other/X0: extension other/X0 is not supported on Kubeflow; other/X1: "),
+    ),
+    Hostile(
+        "extensions that are no objects",
+        extensions(lambda size: {f"other/X{number}": 1 for number in range(size)}),
+        (*INVALID, "other/X0: must be an object, not 1; other/X1: "),
+    ),
+    Hostile(
+        "names that no variable has",
+        lambda size: {"env": {f"{number} is no name": "x" for number in range(size)}},
+        (*INVALID, "env: has 8,000 entries, and at most 122 are possible without workDir; env: the name "),
+    ),
+    Hostile(
+        "values that are no strings",
+        lambda size: {"env": {f"A{number}": number for number in range(size)}},
+        (*INVALID, "env: A0 must be a string, not 0; env: A1 must be"),
+    ),
+    Hostile(
+        "122 large values, each with a problem",
+        lambda size: {"env": {f"A{number}": "\x7f" + "$(B)" * (size // 4) for number in range(122)}},
+        (*INVALID, 'env: the value of "A0" has the character U+007F at 0, which Trainer can\'t carry; env: '),
+    ),
+    Hostile(
+        "an empty command of many items",
+        lambda size: {"command": [""] * size},
+        (*INVALID, "command: its first item must be a program, neither empty nor beginning with -, not"),
+    ),
+    Hostile(
+        "items that are no strings",
+        lambda size: {"command": [{}] * size},
+        (*INVALID, "command: item 0 must be a string, not an object; command: item "),
+    ),
+    Hostile(
+        "a time limit of many parts beside one of many digits",
+        lambda size: {"timeLimit": "9" * size + "h" + "1h" * size},
+        (*INVALID, 'timeLimit: "999'),
+    ),
+    Hostile(
+        "a program",
+        lambda size: {"command": ["x", *["$(A)" * (size // 4)] * 10]},
+        ("True", "Started", "the TrainJob exists"),
+    ),
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.what)
+async def test_large_objects_get_the_verdict_of_small_ones(api: FakeApi, hostile: Hostile) -> None:
+    fields = hostile.fields(LARGE)
+    api.edit("DispatchStart", lambda held: held["spec"]["request"]["spec"].update(fields))
     operator = FakeOperator(api)
     start = await operator.settle()
-    assert conditions(start)["Started"] == ("False", "ErrInvalid")
-    assert len(message(start, "Started")) <= 32_768
-    assert message(start, "Started").endswith("more")
+    assert (*conditions(start)["Started"], message(start, "Started")[: len(hostile.says[2])]) == hostile.says
+    assert broken_invariants(start["status"]) == []
+    assert len(json.dumps(start["status"])) < 150_000
+    # One look came to it, and a second one has nothing to add.
+    assert api.writes().count("patch DispatchStart status") <= 2
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.what)
+def test_the_work_of_a_verdict_grows_as_the_object_does(hostile: Hostile) -> None:
+    backend, runtime = read_backend(make_backend()), make_runtime()
+
+    def verdict(size: int) -> None:
+        start = make_start(**hostile.fields(size))
+        list(start_problems(read_start(start), backend, runtime))
+
+    assert growth(verdict, 400) < 2.2
 
 
 @pytest.mark.parametrize("jump", [-1e9, 1e9])

@@ -107,6 +107,16 @@ async def test_an_answer_that_can_not_be_read_leaves_it_open(
     assert (await failed(kubernetes)).effect is Effect.UNANSWERED
 
 
+async def test_an_object_that_is_nested_deeply_is_answered_as_any_other(
+    server: kmock.RawHandler, kubernetes: Client
+) -> None:
+    # The API server takes ten thousand levels where a CRD preserves unknown fields.
+    deep = b'{"metadata": {"name": "a"}, "deep": ' + b"[" * 9_000 + b"]" * 9_000 + b', "after": 1}'
+    server[f"post {PATH}"] << 201 << deep
+    made = await kubernetes.create("TrainJob", "team-a", {"metadata": {"name": "a"}}, timeout=5)
+    assert (made["metadata"], made["after"]) == ({"name": "a"}, 1)
+
+
 async def test_a_connection_that_is_closed_after_the_request_leaves_it_open() -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dispatch_operator.kube import decoding
-from dispatch_operator.kube.decoding import DEEPEST, ListPage, WatchEvent, WatchEventType, watch_events
+from dispatch_operator.kube.decoding import (
+    DEEPEST,
+    ListPage,
+    Unreadable,
+    WatchEvent,
+    WatchEventType,
+    decoded,
+    watch_events,
+)
 from dispatch_operator.kube.errors import MalformedAnswerError
 
 JSON = st.recursive(
@@ -74,6 +82,62 @@ def test_what_is_nested_too_deeply_for_python_is_cut_off_and_the_rest_is_whole()
 def test_what_is_nested_too_deeply_and_cut_off_is_refused() -> None:
     with pytest.raises(MalformedAnswerError, match="cut off"):
         list(ListPage(b'{"items":' + b"[" * 100_000))
+
+
+DIGITS = "9" * 5_000
+"""More than Python takes for a number."""
+NAMED = (
+    f'{{"a": [{{}}, "]"], "n": {DIGITS}, "metadata": {{"n": {DIGITS}, "name": "x", "namespace": "team-a"}}, "b": 1}}'
+)
+
+
+def test_an_object_that_can_not_be_decoded_is_named_and_hides_no_other() -> None:
+    page = ListPage(f'{{"items":[{{"a": 1}}, {NAMED} , {{"b": 2}}],"metadata":{{"resourceVersion":"7"}}}}'.encode())
+    first, odd, last = page
+    assert (first, last, page.resource_version) == ({"a": 1}, {"b": 2}, "7")
+    assert odd[:2] == ("team-a", "x")
+    assert "digits" in odd.fault
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        DIGITS,
+        f'{{"n": {DIGITS}}}',
+        f'{{"metadata": {{}}, "n": {DIGITS}}}',
+        f'{{"metadata": {{"name": ""}}, "n": {DIGITS}}}',
+        f'{{"metadata": {{"name": {DIGITS}}}, "n": 1}}',
+        f'{{"metadata": 7, "n": {DIGITS}}}',
+        f'{{"metadata" {{"name": "x"}}, "n": {DIGITS}}}',
+        f'{{"n": {DIGITS}, "metadata": }}',
+        f'{{"metadata": {{"name": "x"}}, "n": {DIGITS}',
+    ],
+)
+def test_what_can_not_even_be_named_is_no_page(item: str) -> None:
+    with pytest.raises(MalformedAnswerError):
+        list(ListPage(f'{{"items":[{item}],"metadata":{{"resourceVersion":"7"}}}}'.encode()))
+
+
+@pytest.mark.parametrize("event_type", ["ADDED", "MODIFIED", "DELETED"])
+async def test_an_event_of_an_object_that_can_not_be_decoded_names_it(event_type: str) -> None:
+    line = f'{{"type":"{event_type}","object":{NAMED}}}\n'
+    (told,) = [event async for event in watch_events(chunks_of(line.encode(), 100))]
+    assert told.type == event_type
+    assert isinstance(told.object, Unreadable)
+    assert told.object[:2] == ("team-a", "x")
+
+
+@pytest.mark.parametrize("line", [f'{{"type":"ADDED","object":{NAMED}', NAMED, f'{{"type":{DIGITS},"object":{NAMED}}}'])
+async def test_a_line_that_is_cut_off_around_such_an_object_is_no_event(line: str) -> None:
+    with pytest.raises(MalformedAnswerError):
+        [event async for event in watch_events(chunks_of(line.encode() + b"\n", 100))]
+
+
+def test_a_value_is_decoded_alone() -> None:
+    assert decoded(' {"a": [1]} ') == {"a": [1]}
+    for text in ("", "{} {}", "{"):
+        with pytest.raises(ValueError, match="char"):
+            decoded(text)
 
 
 async def chunks_of(data: bytes, size: int) -> AsyncIterator[bytes]:

@@ -18,6 +18,7 @@ from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.known_objects import Identity
 from dispatch_operator.kube.list_watch import ListWatch
 from dispatch_operator.kube.reflector import Reflector
+from dispatch_operator.records.reading import RecordError
 from support.broken_streams import answers, ends, hangs, refuses, sends
 from support.list_watch_server import (
     TRAIN_JOBS,
@@ -329,6 +330,84 @@ class Fails(Recorder):
     def synced(self) -> None:
         super().synced()
         raise RuntimeError("ours")
+
+
+class Refuses(Recorder):
+    def added_or_modified(self, obj: Any) -> None:
+        if "odd" in obj["metadata"]["name"]:
+            raise RecordError("it is no TrainJob")
+        super().added_or_modified(obj)
+
+
+async def test_an_object_that_is_not_what_its_kind_promises_is_named_and_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server, told = server_of("a", "odd", "b"), Refuses()
+    async with server.serving() as cluster, reflecting(cluster, told) as made:
+        await asyncio.sleep(1)
+        server.put("odd", changed=True)
+        server.put("c")
+        await asyncio.sleep(1)
+        assert {name for _, name in told.objects} == {"a", "b", "c"}
+        assert (made.state.unreadable, made.state.handler_errors, made.state.restarts) == (2, 0, 0)
+    warned = "TrainJob team-a/odd can't be read, and is left alone: it is no TrainJob"
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("WARNING", warned)] * 2
+
+
+def undecodable(obj: Any) -> str:
+    """Return an object as JSON with a number that is too long for Python."""
+    return json.dumps(obj | {"n": "N"}).replace('"N"', "9" * 5_000)
+
+
+async def test_an_object_that_can_not_be_decoded_hides_no_other_and_is_not_gone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server, told = server_of("a", "odd", "b"), Recorder()
+
+    async def lists(_request: web.Request, _response: web.StreamResponse | None) -> web.StreamResponse:
+        items = ",".join(
+            undecodable(obj) if name == "odd" else json.dumps(obj)
+            for (_, name), obj in server.objects[TRAIN_JOBS].items()
+        )
+        metadata = json.dumps({"resourceVersion": str(server.version)})
+        return web.Response(text=f'{{"items":[{items}],"metadata":{metadata}}}')
+
+    async with server.serving() as cluster, reflecting(cluster, told) as made:
+        await asyncio.sleep(1)
+        server.delete("b")
+        server.put("c")
+        server.compact()
+        server.faults.append(Fault(Moment.FIRST_PAGE, lists))
+        await asyncio.sleep(20)
+        assert {name for _, name in told.objects} == {"a", "odd", "c"}
+        assert (made.state.unreadable, made.state.synced, made.state.since) == (1, True, None)
+    assert "TrainJob team-a/odd can't be read, and is left alone: Exceeds the limit" in caplog.text
+
+
+async def test_events_of_an_object_that_can_not_be_decoded_break_no_watch() -> None:
+    server, told = server_of("a", "odd"), Recorder()
+    odd = undecodable(server.objects[TRAIN_JOBS]["team-a", "odd"])
+    sent: list[str] = []
+
+    async def watches(_request: web.Request, response: web.StreamResponse | None) -> web.StreamResponse:
+        assert response
+        for line in sent:
+            await response.write(line.encode())
+        await asyncio.sleep(100)
+        return response
+
+    sent += [f'{{"type":"MODIFIED","object":{odd}}}\n']
+    server.faults.append(Fault(Moment.FIRST_EVENT, watches))
+    async with server.serving() as cluster, reflecting(cluster, told) as made:
+        await asyncio.sleep(1)
+        assert (len(told.objects), made.state.unreadable, made.state.restarts) == (2, 1, 0)
+    sent += [f'{{"type":"DELETED","object":{odd}}}\n'] * 2
+    server.faults.append(Fault(Moment.FIRST_EVENT, watches))
+    told = Recorder()
+    async with server.serving() as cluster, reflecting(cluster, told) as made:
+        await asyncio.sleep(1)
+        assert {name for _, name in told.objects} == {"a"}
+        assert (made.state.unreadable, made.state.restarts, told.wrongs) == (3, 0, [])
 
 
 async def test_an_object_that_can_not_be_handled_is_named_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:

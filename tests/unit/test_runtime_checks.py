@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dispatch_operator.api.enums import ErrorClass
+from dispatch_operator.checks.adaptation import adapted
 from dispatch_operator.checks.compatibility import SHORTER_NAMES, runtime_limits
+from dispatch_operator.checks.json_node import is_nested_deeper
 from dispatch_operator.checks.problems import class_of
 from dispatch_operator.checks.runtime import RULES, runtime_problems
 from support.builders import make_backend, make_runtime, make_start
@@ -579,3 +581,18 @@ def test_a_wrong_type_breaks_each_rule_that_has_to_look_into_it(change: Change, 
     found = broken(change)
     assert {name for name, _ in found} == want
     assert all("must be " in text for _, text in found)
+
+
+@pytest.mark.parametrize("levels", [150, 900, 100_000])
+def test_a_runtime_that_is_nested_too_deeply_can_not_be_copied(levels: int) -> None:
+    value: Object = {}
+    for _ in range(levels):
+        value = {"a": [value]}
+    text = "spec is nested more than 100 levels deep, and can't be copied"
+    assert broken(lambda r: r["spec"].update(deep=value)) == [("kubeflow/RuntimeRef", text)]
+    assert adapted({"spec": value}, GPU) == ({"spec": value}, ())
+
+
+@pytest.mark.parametrize(("levels", "deeper"), [(0, True), (1, True), (2, True), (3, False)])
+def test_levels_of_nesting_are_counted_where_they_are_most(levels: int, deeper: bool) -> None:
+    assert is_nested_deeper({"a": 1, "b": [1, {"c": 2}], "d": {}}, levels) is deeper

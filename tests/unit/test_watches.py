@@ -15,6 +15,7 @@ from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 from dispatch_operator.records.kueue import Workload
+from dispatch_operator.records.reading import RecordError
 from dispatch_operator.records.trainer import JobSet, TrainJob
 from support.builders import NAME, NAMESPACE, make_backend, make_start
 from support.records import watched
@@ -86,11 +87,11 @@ async def test_the_end_of_an_object_that_was_made_anew_harms_the_new_one_not() -
     assert world.store.get(TrainJob, NAMESPACE, NAME)
 
 
-async def test_an_object_that_can_not_be_read_is_told_of_and_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_object_that_can_not_be_read_is_not_kept_and_harms_no_other() -> None:
     world = Watched()
     await world.tell(identified(make_start()))
-    assert await world.tell(made("TrainJob", NAME, spec="no object")) == []
-    assert f"TrainJob {NAMESPACE}/{NAME} can't be read, and is left alone" in caplog.text
+    with pytest.raises(RecordError, match="it is no TrainJob"):
+        await world.tell(made("TrainJob", NAME, spec="no object"))
     assert await world.tell(made("TrainJob", NAME, version=2))
 
 

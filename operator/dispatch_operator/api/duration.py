@@ -44,8 +44,15 @@ def parse(text: str) -> Decimal:
     with localcontext() as context:
         context.prec = len(text) + _MORE_DIGITS
         context.traps[Inexact] = True
-        total = sum((Decimal(number) * NANOSECONDS[unit] for number, unit in _PART.findall(text)), Decimal(0))
+        total = _total([Decimal(number) * NANOSECONDS[unit] for number, unit in _PART.findall(text)])
         return -total if text.startswith("-") else total
+
+
+def _total(parts: list[Decimal]) -> Decimal:
+    """Add up pair by pair: one after the other a part of many digits would be copied for each of the others."""
+    while len(parts) > 1:
+        parts = [sum(parts[place : place + 2], Decimal(0)) for place in range(0, len(parts), 2)]
+    return parts[0] if parts else Decimal(0)
 
 
 def whole_seconds(text: str) -> int:

@@ -9,7 +9,7 @@ from dispatch_operator.api.edit import REMOVED, Edit, make
 from dispatch_operator.api.group import ANCESTOR_LABEL, GROUP, KUEUE_GROUP, NODE, TRAINER_STEP
 from dispatch_operator.api.models.reading import Path, dotted
 from dispatch_operator.api.quoting import quote
-from dispatch_operator.checks.json_node import JsonNode, WrongShapeError
+from dispatch_operator.checks.json_node import MOST_LEVELS, JsonNode, WrongShapeError, is_nested_deeper
 from dispatch_operator.checks.runtime import INITIALIZER_STEPS, MOST_RESTARTS, RULES, Runtime, nodes
 
 _JOB = ("template", "spec")
@@ -54,6 +54,8 @@ def adapted(raw: Mapping[str, Any], gpu_resource: str) -> tuple[dict[str, Any], 
 
     What breaks a rule still is what can't be mended without knowing the program.
     """
+    if is_nested_deeper(raw, MOST_LEVELS):
+        return dict(raw), ()
     mended = deepcopy(dict(raw))
     changes: list[Change] = []
     # One change can make another visible, such as a label that says which job is the trainer's.

@@ -7,6 +7,9 @@ from typing import Any
 from dispatch_operator.api.models.reading import Path, dotted
 from dispatch_operator.api.quoting import quote
 
+MOST_LEVELS = 100
+"""Of nesting in an object that is copied or changed: those that the APIs define have some twenty."""
+
 
 class WrongShapeError(Exception):
     """A part has another type than its place in the object calls for."""
@@ -83,3 +86,14 @@ class JsonNode:
         if self.value is not None and not isinstance(self.value, Mapping):
             raise WrongShapeError(f"{self} must be an object, not {quote(self.value)}")
         return self.value or {}
+
+
+def is_nested_deeper(value: object, levels: int) -> bool:
+    """Tell whether a JSON value has more levels of nesting, without recursion, which Python bounds."""
+    layer = [value]
+    for _ in range(levels + 1):
+        containers = [part for part in layer if isinstance(part, Mapping | list)]
+        layer = [inner for part in containers for inner in (part.values() if isinstance(part, Mapping) else part)]
+        if not containers:
+            return False
+    return True

@@ -17,8 +17,9 @@ from dispatch_operator.api.group import (
     PODINFO_VOLUME,
     TRAINER_STEP,
 )
+from dispatch_operator.api.models.start import RUNTIME_REF
 from dispatch_operator.api.quoting import escaped, quote
-from dispatch_operator.checks.json_node import JsonNode, WrongShapeError
+from dispatch_operator.checks.json_node import MOST_LEVELS, JsonNode, WrongShapeError, is_nested_deeper
 from dispatch_operator.checks.problems import Problem
 
 INITIALIZER_STEPS = ("dataset-initializer", "model-initializer")
@@ -394,6 +395,11 @@ def runtime_problems(raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Prob
 
     A value of a wrong type breaks each rule that has to read it.
     """
+    if is_nested_deeper(raw.get("spec"), MOST_LEVELS):
+        # Comparing a copy with it, and writing it, would end Python's recursion.
+        text = f"spec is nested more than {MOST_LEVELS} levels deep, and can't be copied"
+        yield Problem(ErrorClass.UNSUPPORTED, RUNTIME_REF, text)
+        return
     runtime = Runtime(JsonNode(("spec",), raw.get("spec")), gpu_resource)
     for rule in RULES:
         yield from rule_problems(rule.id, rule.check(runtime), rule.remedy)

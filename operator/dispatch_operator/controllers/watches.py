@@ -1,13 +1,11 @@
 """What is watched, and what a change of it wakes: the store is kept, and the keys that it concerns are enqueued."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dispatch_operator.api.group import LABEL_JOB
 from dispatch_operator.api.kinds import RESOURCES, Kind
 from dispatch_operator.api.names import is_object_name
-from dispatch_operator.api.quoting import escaped
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.index import Key
@@ -16,9 +14,7 @@ from dispatch_operator.kube.list_watch import ListWatch
 from dispatch_operator.kube.reflector import Reflector
 from dispatch_operator.kube.reflectors import Supervised
 from dispatch_operator.kube.store import Store
-from dispatch_operator.records.reading import AnyRecord, RecordError, read_watched
-
-logger = logging.getLogger(__name__)
+from dispatch_operator.records.reading import AnyRecord, read_watched
 
 
 class Watch(NamedTuple):
@@ -63,17 +59,15 @@ class StoreAndEnqueue:
         self._routes = routes
 
     def added_or_modified(self, raw: dict[str, Any]) -> None:
-        """Keep an object, and wake whom it concerns; one that can't be read is told of, and harms no other."""
+        """Keep an object, and wake whom it concerns.
+
+        Raises:
+            RecordError: It is not what its kind promises.
+        """
         if not is_relevant(self._kind, raw):
             self._forget(read_metadata(raw)[0])
             return
-        try:
-            obj = read_watched(self._kind, raw)
-        except RecordError as error:
-            meta = raw["metadata"]
-            who = f"{self._kind} {meta.get('namespace', '')}/{meta['name']}"
-            logger.warning("%s can't be read, and is left alone: %s", escaped(who), escaped(str(error)))
-            return
+        obj = read_watched(self._kind, raw)
         self._store.put(obj)
         self._enqueue(self._concerned(obj))
 

@@ -15,7 +15,7 @@ from yaml import YAMLError
 
 from dispatch_operator import __version__
 from dispatch_operator.api.kinds import RESOURCES, Kind
-from dispatch_operator.kube.decoding import ListPage, WatchEvent, watch_events
+from dispatch_operator.kube.decoding import ListPage, WatchEvent, decoded, watch_events
 from dispatch_operator.kube.errors import HTTP_UNAUTHORIZED, ApiError, Effect, PageTooLargeError, answered
 
 UNLIMITED = 0
@@ -364,7 +364,7 @@ class Client:
     ) -> Object:
         try:
             async with asyncio.timeout(timeout):
-                answer = await self.api.call_api(
+                response = await self.api.call_api(
                     path,
                     method,
                     header_params={
@@ -374,24 +374,19 @@ class Client:
                     query_params=query,
                     body=body,
                     auth_settings=["BearerToken"],
-                    response_types_map=dict.fromkeys(range(200, 300), "object"),
-                    _return_http_data_only=True,
+                    # The library can't decode what is nested deeply.
+                    _preload_content=False,
                     # aiohttp's own limit of five minutes must not be the shorter one.
                     _request_timeout=aiohttp.ClientTimeout(),
                 )
-        except (
-            client.ApiException,
-            aiohttp.ClientError,
-            TimeoutError,
-            OSError,
-            UnicodeDecodeError,
-            RecursionError,
-        ) as error:
-            failure = from_exception(verb, target, error)
-            if failure.status:
-                self.authorized = failure.status != HTTP_UNAUTHORIZED
-            raise failure from error
-        self.authorized = True
+                async with response:
+                    body_sent = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise from_exception(verb, target, error) from error
+        self.authorized = response.status != HTTP_UNAUTHORIZED
+        if not response.ok:
+            raise answered(verb, target, response.status, _text(body_sent), response.headers.get("Retry-After"))
+        answer = _json(body_sent)
         if not isinstance(answer, dict):
             raise ApiError(verb, target, Effect.UNANSWERED, "the answer was cut off or is not a JSON object")
         return answer
@@ -408,9 +403,6 @@ def _collection(kind: Kind, namespace: str | None, name: str = "") -> tuple[str,
 def from_exception(verb: str, target: str, error: Exception) -> ApiError:
     """Turn what kubernetes_asyncio and aiohttp raise into an ApiError (docs/contract.md, API answers)."""
     match error:
-        case client.ApiException(status=int(status)) if status:
-            retry_after = error.headers.get("Retry-After") if error.headers else None
-            return answered(verb, target, status, _text(error.body), retry_after)
         case aiohttp.ClientConnectorError() | ssl.SSLError() | aiohttp.ClientSSLError() | ConnectionRefusedError():
             outcome, message = Effect.NOTHING_HAPPENED, str(error)
         case TimeoutError():
@@ -424,8 +416,16 @@ def _name_of(body: Mapping[str, Any] | None) -> str:
     return str(((body or {}).get("metadata") or {}).get("name") or "")
 
 
-def _text(body: object) -> str:
-    return body.decode(errors="replace") if isinstance(body, bytes) else str(body or "")
+def _text(body: bytes) -> str:
+    return body.decode(errors="replace")
+
+
+def _json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """Decode an answer; None when it is no JSON."""
+    try:
+        return decoded(body.decode())
+    except ValueError:
+        return None
 
 
 class NoClusterError(Exception):

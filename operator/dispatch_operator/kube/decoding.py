@@ -14,7 +14,9 @@ DEEPEST = 200
 LONGEST_LINE_BYTES = 8 * 2**20
 """Of one event: etcd takes objects of 1.5 MiB, or a few more where it was told so."""
 _SPACE = re.compile(r"[ \t\r\n]*")
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
+_STRING_OR_BRACKET = re.compile(rf"{_STRING}|[\[\]{{}}]", re.DOTALL)
+_STRING_OR_WORD = re.compile(rf'{_STRING}|[^\s,\[\]{{}}"]++', re.DOTALL)
 _DECODER = json.JSONDecoder()
 
 
@@ -30,11 +32,19 @@ class WatchEventType(StrEnum):
     """Holds a Status instead of an object, and is the last event of its watch."""
 
 
+class Unreadable(NamedTuple):
+    """Stands for an object that can't be decoded, in a list or an event that can: it must not hide the others."""
+
+    namespace: str
+    name: str
+    fault: str
+
+
 class WatchEvent(NamedTuple):
     """What happened to an object."""
 
     type: WatchEventType
-    object: Object
+    object: Object | Unreadable
 
 
 class ListPage:
@@ -58,7 +68,7 @@ class ListPage:
         return str(self._metadata.get("continue") or "")
 
     def __iter__(self) -> Iterator[Any]:
-        """Decode the items.
+        """Decode the items; in the place of one that can't be decoded comes an Unreadable.
 
         Raises:
             MalformedAnswerError: The page is no list, or was cut off.
@@ -90,7 +100,7 @@ class ListPage:
         if self._text.startswith("]", position):
             return _skip_space(self._text, position + 1)
         while True:
-            item, position = _value(self._text, position)
+            item, position = _value_or_unreadable(self._text, position)
             yield item
             if self._text[position : position + 1] != ",":
                 return _after(self._text, position, "]")
@@ -118,14 +128,31 @@ async def watch_events(chunks: AsyncIterable[bytes]) -> AsyncGenerator[WatchEven
         raise MalformedAnswerError("the watch ended in the middle of a line")
 
 
+def decoded(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Decode one JSON value; what is nested too deeply for Python is cut off.
+
+    Raises:
+        ValueError: It is no JSON, or more than one value.
+    """
+    value, end = _value(text, 0)
+    if end != len(text):
+        raise ValueError(f"something follows at character {end}")
+    return value
+
+
 def _event(line: bytes) -> WatchEvent:
     try:
-        event, _ = _value(line.decode(), 0)
+        text = line.decode()
+        try:
+            event = decoded(text)
+        except ValueError:
+            # Perhaps it is only the object.
+            event = {key: _value_or_unreadable(text, begin)[0] for key, begin, _ in _members(text, 0)}
     except ValueError as error:
         raise MalformedAnswerError(f"a line of the watch can't be decoded: {error}") from error
     match event:
-        case {"type": str(event_type), "object": dict(obj)} if event_type in WatchEventType.__members__:
-            return WatchEvent(WatchEventType(event_type), obj)
+        case {"type": str(named), "object": dict() | Unreadable() as obj} if named in WatchEventType.__members__:
+            return WatchEvent(WatchEventType(named), obj)
         case {"type": str(event_type), "object": dict()}:
             raise MalformedAnswerError(f"the watch sent an event of the unknown type {event_type}")
     raise MalformedAnswerError("the watch sent an event without type or object")
@@ -141,6 +168,56 @@ def _value(text: str, position: int) -> tuple[Any, int]:
         shallow, end = _shallow(text, position)
         value = _DECODER.decode(shallow)
     return value, _skip_space(text, end)
+
+
+def _value_or_unreadable(text: str, position: int) -> tuple[Any, int]:
+    """Decode the value at a position, or stand in for it when it is an object that is whole and has a name.
+
+    Raises:
+        ValueError: It can't be decoded, and nobody knows what it is.
+    """
+    try:
+        return _value(text, position)
+    except ValueError as error:
+        try:
+            namespace, name = _identity(text, position)
+            end = _end(text, position)
+        except ValueError:
+            raise error from None
+        return Unreadable(namespace, name, str(error)), _skip_space(text, end)
+
+
+def _identity(text: str, position: int) -> tuple[str, str]:
+    """Return the namespace and the name of an object, of which no more than these need be JSON."""
+    for key, begin, _ in _members(text, position):
+        if key == "metadata":
+            members = _members(text, begin)
+            known = {key: _value(text, begin)[0] for key, begin, _ in members if key in {"namespace", "name"}}
+            if name := known.get("name"):
+                return str(known.get("namespace") or ""), str(name)
+    raise ValueError("it has no name")
+
+
+def _members(text: str, position: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the key of each member of an object, and where its value begins and ends, without decoding the value."""
+    position = _after(text, position, "{")
+    while not text.startswith("}", position):
+        key, position = _value(text, position)
+        begin = _after(text, position, ":")
+        end = _end(text, begin)
+        yield str(key), begin, end
+        position = _skip_space(text, end)
+        if not text.startswith("}", position):
+            position = _after(text, position, ",")
+
+
+def _end(text: str, start: int) -> int:
+    """Return where the value at a position ends, whatever it is."""
+    if text[start : start + 1] in {"{", "["}:
+        return _shallow(text, start)[1]
+    if (word := _STRING_OR_WORD.match(text, start)) is None:
+        raise ValueError(f"a value is missing at character {start}")
+    return word.end()
 
 
 def _shallow(text: str, start: int) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn, Protocol
 
 from dispatch_operator.api.quoting import escaped, shortened
 from dispatch_operator.kube.backoff import backoff
-from dispatch_operator.kube.decoding import WatchEvent, WatchEventType
+from dispatch_operator.kube.decoding import Unreadable, WatchEvent, WatchEventType
 from dispatch_operator.kube.errors import (
     HTTP_GONE,
     HTTP_NOT_FOUND,
@@ -28,6 +28,7 @@ from dispatch_operator.kube.known_objects import (
 )
 from dispatch_operator.kube.list_watch import ListWatch
 from dispatch_operator.kube.stream_health import StreamHealth
+from dispatch_operator.records.reading import RecordError
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,11 @@ class ResourceEventHandler(Protocol):
     """Is told of the objects; it may raise, which is logged and harms nothing else."""
 
     def added_or_modified(self, obj: Object) -> None:
-        """Take an object as the API server sent it, in a version that was not told before."""
+        """Take an object as the API server sent it, in a version that was not told before.
+
+        Raises:
+            RecordError: It is not what its kind promises.
+        """
 
     def deleted(self, identity: Identity) -> None:
         """Take note that an object that was told before is there no longer, or is no longer selected."""
@@ -75,6 +80,8 @@ class ReflectorState(NamedTuple):
     """How many objects are known."""
     handler_errors: int
     """How often the handler raised."""
+    unreadable: int
+    """How often an object came that can't be read, and was left alone."""
 
 
 class Reflector:
@@ -92,6 +99,7 @@ class Reflector:
         self._synced = False
         self._last_event: float | None = None
         self._handler_errors = 0
+        self._unreadable = 0
         self.answered = asyncio.Event()
         """Set when the first list is told, or has failed once."""
 
@@ -110,6 +118,7 @@ class Reflector:
             last_event=self._last_event,
             objects=len(self._known),
             handler_errors=self._handler_errors,
+            unreadable=self._unreadable,
         )
 
     async def run(self) -> NoReturn:
@@ -140,6 +149,10 @@ class Reflector:
                 self._limit = max(self._limit // 8, 1)
                 continue
             for obj in page:
+                if isinstance(obj, Unreadable):
+                    # It is there, whatever it is.
+                    missing.discard(self._leave_alone(obj))
+                    continue
                 identity, resource_version = read_metadata(obj)
                 missing.discard(key_of(identity))
                 self._put(identity, resource_version, obj)
@@ -174,6 +187,11 @@ class Reflector:
 
     def _receive(self, event: WatchEvent) -> None:
         """Tell of an event, unless it is known; the watch goes on from it even when the handler raises."""
+        if isinstance(event.object, Unreadable):
+            key = self._leave_alone(event.object)
+            if event.type is WatchEventType.DELETED and (gone := self._known.get(key)):
+                self._delete(gone)
+            return
         match event.type:
             case WatchEventType.ERROR:
                 raise from_status("watch", str(self), event.object)
@@ -204,9 +222,22 @@ class Reflector:
         self._known.remove(identity)
         self._call(partial(self._handler.deleted, identity), key_of(identity))
 
+    def _leave_alone(self, obj: Unreadable) -> str:
+        """Tell of an object that can't be decoded; return its key."""
+        key = key_of(Identity(obj.namespace, obj.name, ""))
+        self._note_unreadable(key, obj.fault)
+        return key
+
+    def _note_unreadable(self, key: str, fault: str) -> None:
+        self._unreadable += 1
+        told = escaped(shortened(fault, LONGEST_FAULT))
+        logger.warning("%s %s can't be read, and is left alone: %s", self, escaped(key), told)
+
     def _call(self, handle: Callable[[], None], what: str) -> None:
         try:
             handle()
+        except RecordError as error:
+            self._note_unreadable(what, str(error))
         except Exception:
             self._handler_errors += 1
             logger.exception("%s: %s can't be handled", self, escaped(what))

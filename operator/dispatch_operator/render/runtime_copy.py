@@ -1,6 +1,5 @@
 """The copy of the job's runtime, which a Start's TrainJob runs on (docs/contract.md, Copy the runtime)."""
 
-from copy import deepcopy
 from typing import Any
 
 from dispatch_operator.api.group import ANNOTATION_SOURCE, LABEL_FRAMEWORK, TRAINER_API_VERSION
@@ -21,7 +20,7 @@ def runtime_copy(identity: Identity, runtime: TrainingRuntime) -> dict[str, Any]
         "apiVersion": TRAINER_API_VERSION,
         "kind": str(Kind.TRAINING_RUNTIME),
         "metadata": metadata,
-        "spec": deepcopy(runtime.spec),
+        "spec": runtime.spec,
     }
 
 
