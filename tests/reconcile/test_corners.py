@@ -104,6 +104,19 @@ async def test_a_backend_that_is_edited_in_the_middle_is_no_difference(api: Fake
     assert '"generation":1' in api.one(JOB)["metadata"]["annotations"][TERMS]
 
 
+async def test_a_gpu_resource_that_is_edited_before_a_failed_step_is_tried_again_is_no_difference(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    api.edit("DispatchStart", lambda start: start["spec"]["request"]["spec"].update(gpusPerNode=8))
+    api.before = nth(1, "patch", COPY, unanswered("patch", COPY))
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Starting"
+    api.edit(BACKEND, lambda backend: backend["spec"].update(gpuResource="amd.com/gpu"))
+    assert (await operator.settle())["status"]["phase"] == "Gated"
+    assert api.one(JOB)["spec"]["trainer"]["resourcesPerNode"] == {"limits": {"nvidia.com/gpu": 8}}
+    assert all(gate["proven"] for gate in api.one(BACKEND)["status"]["gates"])
+
+
 @pytest.mark.parametrize(
     "said",
     ["", "[]", "{}", "{", '{"name": 5, "gpuResource": "x.y/z"}', '{"name":"default","gpuResource":"amd.com/gpu"}'],

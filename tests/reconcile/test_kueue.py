@@ -148,6 +148,24 @@ async def test_what_is_missing_is_waited_for_and_then_refused(
     assert api.all("TrainingRuntime") == []
 
 
+@pytest.mark.parametrize("edited", [{"queue": "team-b"}, {"admissionCheck": "another"}, None])
+async def test_a_backend_that_is_edited_while_the_workload_is_awaited_is_no_difference(
+    api: FakeKueueApi, operator: FakeOperator, edited: Object | None
+) -> None:
+    api.makes = None
+    await operator.reconcile()
+    assert conditions(operator.start())["Started"] == ("Unknown", "WaitingForWorkload")
+    kueue = {"queue": "team-a", "admissionCheck": CHECK}
+    api.edit("DispatchBackend", lambda backend: backend["spec"].update(kueue=edited and {**kueue, **edited}))
+    await operator.reconcile()
+    assert conditions(operator.start())["Started"] == ("Unknown", "WaitingForWorkload")
+    put_workload(api)
+    assert (await operator.settle())["status"]["phase"] == "Gated"
+    assert conditions(operator.start())["WorkloadGated"] == ("True", "Gated")
+    assert api.one(JOB)["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
+    assert all(gate["proven"] for gate in api.one("DispatchBackend")["status"]["gates"])
+
+
 async def test_a_workload_that_comes_late_is_in_time(api: FakeKueueApi, operator: FakeOperator) -> None:
     api.makes = None
     await operator.reconcile()

@@ -15,6 +15,7 @@ from support.operator import NOW, FakeOperator, conditions, message
 Object = dict[str, Any]
 pytestmark = pytest.mark.looptime
 BACKEND, JOB, COPY = "DispatchBackend", "TrainJob", "TrainingRuntime"
+AFTER, IN_TWO_DAYS = "2026-01-01T00:00:30Z", "2026-01-03T00:00:00Z"
 CONFLICT = refusal("patch", BACKEND, 409, "Conflict", "changed")
 
 
@@ -147,21 +148,75 @@ async def test_two_starts_that_fail_doubt_once(api: FakeApi, operator: FakeOpera
 
 
 @pytest.mark.parametrize(
-    ("what", "fault", "want"),
+    ("what", "fault"),
     [
-        ("an unanswered write", nth(1, "patch", BACKEND, unanswered("patch", BACKEND)), False),
-        ("a denied write", always("patch", BACKEND, refusal("patch", BACKEND, 403, "Forbidden", "no")), False),
-        ("a write that meets another", nth(1, "patch", BACKEND, CONFLICT), True),
+        ("an unanswered write", nth(1, "patch", BACKEND, unanswered("patch", BACKEND))),
+        ("a write to come again", nth(1, "patch", BACKEND, refusal("patch", BACKEND, 503, "Unavailable", "later"))),
+        ("a backend that can't be read", nth(1, "get", BACKEND, unanswered("get", BACKEND))),
     ],
 )
-async def test_a_doubt_that_can_not_be_written_keeps_no_refusal_back(
-    api: FakeApi, operator: FakeOperator, what: str, fault: Any, want: bool
+async def test_a_doubt_is_not_lost_when_nothing_but_the_backend_is_left(
+    api: FakeApi, operator: FakeOperator, what: str, fault: Any
 ) -> None:
     injects(api)
+    api.collects = True
     api.before = fault
+    result = await operator.reconcile()
+    start = operator.start()
+    assert (start["status"]["phase"], result.requeue) == ("Stopping", True), what
+    assert api.all(JOB) == api.all(COPY) == [], "what was created is not kept for it"
+    assert "the backend is to be marked observe-only" in message(start, "Reconciling")
+    assert "INJECTED" in message(start, "Started")
+    assert unproven(api.one(BACKEND)["status"]) == {}
+    assert (await operator.settle())["status"]["phase"] == "Refused"
+    assert "INJECTED" in unproven(api.one(BACKEND)["status"])["fields-kept"]
+
+
+async def test_a_doubt_that_nobody_may_write_is_tried_again_for_ever(api: FakeApi, operator: FakeOperator) -> None:
+    injects(api)
+    api.collects = True
+    api.before = always("patch", BACKEND, refusal("patch", BACKEND, 403, "Forbidden", "no"))
+    for _ in range(3):
+        result = await operator.reconcile()
+    start = operator.start()
+    assert (start["status"]["phase"], result.requeue) == ("Stopping", True)
+    assert api.writes().count("patch DispatchStart status") == 2, "a failure that stays the same is told once"
+    assert "patch DispatchBackend failed (403): no" in message(start, "Reconciling")
+
+
+@pytest.mark.parametrize("why", ["the backend is gone", "it is not proven any more", "it was proven again since"])
+async def test_a_doubt_that_is_not_needed_any_more_keeps_nothing_back(
+    api: FakeApi, operator: FakeOperator, why: str
+) -> None:
+    injects(api)
+    api.collects = True
+    api.before = nth(1, "patch", BACKEND, unanswered("patch", BACKEND))
     await operator.reconcile()
-    assert operator.start()["status"]["phase"] == "Stopping", what
-    assert bool(unproven(api.one(BACKEND)["status"])) is want
+    if why == "the backend is gone":
+        api.remove(BACKEND, NAMESPACE, "default")
+    elif why == "it is not proven any more":
+        gates(api, fields_kept="another Start has shown it")
+    else:
+        api.edit(BACKEND, lambda held: [gate.update(lastProbeTime=AFTER) for gate in held["status"]["gates"]])
+        operator.now += 60
+    api.requests.clear()
+    assert (await operator.settle())["status"]["phase"] == "Refused"
+    assert "patch DispatchBackend status" not in api.writes()
+
+
+async def test_a_doubt_that_meets_another_write_is_written_at_once(api: FakeApi, operator: FakeOperator) -> None:
+    injects(api)
+    api.before = nth(1, "patch", BACKEND, CONFLICT)
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Stopping"
+    assert unproven(api.one(BACKEND)["status"])
+
+
+async def test_a_probe_time_that_lies_ahead_keeps_no_doubt_away(api: FakeApi, operator: FakeOperator) -> None:
+    injects(api)
+    api.edit(BACKEND, lambda held: [gate.update(lastProbeTime=IN_TWO_DAYS) for gate in held["status"]["gates"]])
+    await operator.reconcile()
+    assert "INJECTED" in unproven(api.one(BACKEND)["status"])["fields-kept"]
 
 
 async def test_a_change_is_no_verdict_while_the_backend_can_not_be_read(api: FakeApi, operator: FakeOperator) -> None:

@@ -428,6 +428,40 @@ async def test_with_retry_never_an_unanswered_create_is_unreachable_once_it_is_r
     assert api.all(COPY) == api.all(JOB) == []
 
 
+async def test_an_unanswered_create_is_not_judged_by_an_older_failure(api: FakeApi, operator: FakeOperator) -> None:
+    api.before = nth(1, "create", JOB, refusal("create", JOB, 429, "TooManyRequests", "later"))
+    await operator.reconcile()
+    since = operator.start()["status"]["conditions"]
+    operator.now += 120
+    api.before = nth(1, "create", JOB, unanswered())
+    result = await operator.reconcile()
+    assert (operator.start()["status"]["phase"], result.requeue_after) == ("InFlight", pytest.approx(31))
+    assert operator.start()["status"]["inFlightSince"] == "2026-01-01T00:02:00Z"
+    # The step's condition is as old as the first failure.
+    assert [one["lastTransitionTime"] for one in since if one["type"] == "TrainJobCreated"] == ["2026-01-01T00:00:00Z"]
+    operator.now += 10
+    assert (await operator.reconcile()).requeue_after == pytest.approx(21)
+    assert api.all(JOB) == []
+    operator.now += 22
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Gated"
+    assert "inFlightSince" not in start["status"]
+
+
+@pytest.mark.parametrize("since", ["2026-01-03T00:00:00Z", "never", None])
+async def test_a_time_in_flight_that_says_nothing_begins_anew(
+    api: FakeApi, operator: FakeOperator, since: str | None
+) -> None:
+    api.before = nth(1, "create", JOB, unanswered())
+    await operator.reconcile()
+    api.edit("DispatchStart", lambda held: held["status"].update(inFlightSince=since))
+    operator.now += 5
+    assert (await operator.reconcile()).requeue_after == pytest.approx(31)
+    assert operator.start()["status"]["inFlightSince"] == "2026-01-01T00:00:05Z"
+    operator.now += 32
+    assert (await operator.settle())["status"]["phase"] == "Gated"
+
+
 async def test_a_second_unanswered_create_has_its_own_call_bound(api: FakeApi, operator: FakeOperator) -> None:
     api.before = always("create", JOB, unanswered())
     await operator.reconcile()
@@ -446,6 +480,9 @@ async def test_a_train_job_of_a_human_is_never_touched(
     await operator.reconcile(stale=not is_seen)
     start = await operator.settle()
     assert (start["status"]["phase"], conditions(start)[step]) == ("Refused", ("False", "ErrRejected"))
+    # What can't help is not advised: the refusal is final.
+    assert "delete it" not in message(start, step)
+    assert "submit under another number, for this refusal is final" in message(start, step)
     assert api.one(JOB) == human
     assert api.all(COPY) == []
 
@@ -471,6 +508,25 @@ async def test_a_train_job_of_ours_that_is_being_deleted_before_the_verdict_is_w
     await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Pending"
     assert conditions(operator.start())["Started"] == ("Unknown", "TrainJobLeaving")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "want"),
+    [
+        ({}, f"it has no owner, so that nothing deletes it: kubectl delete trainjob {NAME} --namespace {NAMESPACE}"),
+        ({"ownerReferences": [{"kind": "DispatchStart", "name": "other", "uid": "other-uid"}]}, ""),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, ""),
+    ],
+)
+async def test_a_train_job_that_was_orphaned_is_waited_for_with_the_command_that_deletes_it(
+    api: FakeApi, operator: FakeOperator, metadata: Object, want: str
+) -> None:
+    held = {"name": NAME, "namespace": NAMESPACE, **of_another(), **metadata}
+    api.put({"kind": JOB, "metadata": held, "spec": {}})
+    start = await operator.settle()
+    assert conditions(start)["Started"] == ("Unknown", "TrainJobLeaving")
+    assert want in message(start, "Started")
+    assert ("kubectl" in message(start, "Started")) is bool(want)
 
 
 @pytest.mark.parametrize("phase", [None, "Refused", "Lost"])

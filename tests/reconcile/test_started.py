@@ -176,6 +176,66 @@ async def test_a_copy_that_was_restored_opens(api: FakeApi, operator: FakeOperat
     assert conditions(start)["RuntimeCopied"] == ("True", "Copied")
 
 
+async def with_an_adopted_copy(api: FakeApi) -> FakeOperator:
+    """Start on a leftover copy that somebody edited and edited back, before this Start took it over."""
+    start = make_start()
+    api.put(start)
+    leftover = make_runtime()
+    leftover |= {"kind": COPY, "metadata": {"name": NAME, "namespace": NAMESPACE, "generation": 3}}
+    leftover["metadata"]["annotations"] = {
+        "dispatch.phpboyscout.uk/start": start["metadata"]["name"],
+        "dispatch.phpboyscout.uk/start-uid": api.one("DispatchStart")["metadata"]["uid"],
+    }
+    for obj in (make_runtime(), make_backend(), leftover):
+        api.put(obj)
+    operator = FakeOperator(api)
+    await operator.settle()
+    return operator
+
+
+@pytest.mark.parametrize(("edits_copy", "phase"), [(False, "Queued"), (True, "Gated")])
+async def test_an_adopted_copy_is_compared_with_what_started_recorded(*, edits_copy: bool, phase: str) -> None:
+    api = FakeApi()
+    operator = await with_an_adopted_copy(api)
+    uid = api.one(COPY)["metadata"]["uid"]
+    assert operator.start()["status"]["copy"] == {"name": NAME, "uid": uid, "generation": 3}
+    # The source may change now: the job has its copy.
+    api.edit("ClusterTrainingRuntime", lambda source: source["spec"].update(mlPolicy={}))
+    if edits_copy:
+        api.edit(COPY, lambda copy: copy["spec"].update(mlPolicy={}))
+    set_gate(api, "Open")
+    assert (await operator.settle())["status"]["phase"] == phase
+
+
+async def test_the_generation_of_a_copy_counts_only_where_it_was_compared() -> None:
+    # An operator that goes on with another's TrainJob has not seen the source that the copy was equal to.
+    api = FakeApi()
+    for status in ("seen", "unseen"):
+        operator = await with_an_adopted_copy(api)
+        held = operator.start()["status"]
+        api.edit("DispatchStart", lambda start: start["status"].clear())
+        if status == "seen":
+            kept = {"copy": held["copy"], "source": held["source"]}
+            api.edit("DispatchStart", lambda start, kept=kept: start["status"].update(kept))
+        api.edit("ClusterTrainingRuntime", lambda source: source["spec"].update(mlPolicy={}))
+        await operator.settle()
+        assert ("generation" in operator.start()["status"]["copy"]) is (status == "seen")
+        api = FakeApi()
+
+
+@pytest.mark.parametrize("lost", ["gone", "replaced"])
+async def test_a_copy_that_is_lost_says_the_way_out(api: FakeApi, operator: FakeOperator, lost: str) -> None:
+    if lost == "gone":
+        api.remove(COPY, NAMESPACE, NAME)
+    else:
+        api.edit(COPY, lambda copy: copy["metadata"].update(uid="another"))
+    set_gate(api, "Open")
+    start = await operator.settle()
+    command = f"kubectl delete dispatchstart llama-s1 --namespace {NAMESPACE}"
+    assert f"{command}, and submit under another number" in message(start, "RuntimeCopied")
+    assert message(start, "Ready") == message(start, "RuntimeCopied")
+
+
 async def test_a_copy_that_was_restored_but_whose_source_changed_stays_gated(
     api: FakeApi, operator: FakeOperator
 ) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dispatch_operator.api.enums import Condition, Phase
+from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from dispatch_operator.api.models.status import MESSAGE_LIMIT
+from dispatch_operator.reconcile.status import POINTER
 
 TRUE = "True"
 
@@ -19,6 +20,8 @@ def broken_invariants(status: Mapping[str, Any]) -> list[str]:
     phase = str(status.get("phase") or "")
     ended = phase in {Phase.REFUSED, Phase.FAILED, Phase.LOST}
     finished = bool(phase) and Phase(phase).is_end
+    refusals = [entry["message"] for entry in held.values() if entry["reason"] in set(ErrorClass)]
+    refusals = [message for message in refusals if POINTER not in message]
     rules = {
         "Reconciling and Stalled together": {Condition.RECONCILING, Condition.STALLED} <= true,
         "Reconciling or Stalled present but not True": bool(
@@ -41,6 +44,8 @@ def broken_invariants(status: Mapping[str, Any]) -> list[str]:
         "an end that is not Stalled": ended and Condition.STALLED not in true,
         "Ready without Started": Condition.READY in true and Condition.STARTED not in true,
         "a message that is too long": any(len(entry["message"]) > MESSAGE_LIMIT for entry in held.values()),
+        "a message with what a terminal would obey": any(not entry["message"].isprintable() for entry in held.values()),
+        "a refusal that is told twice": len(set(refusals)) != len(refusals),
         "an empty reason": any(not entry["reason"] for entry in held.values()),
     }
     return [rule for rule, broken in rules.items() if broken]

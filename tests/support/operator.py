@@ -10,6 +10,7 @@ from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.events import Owned
 from dispatch_operator.reconcile.reconciler import Reconciler
+from dispatch_operator.reconcile.status import POINTER
 from support.builders import NAMESPACE
 from support.fake_api import FakeApi
 from support.invariants import broken_invariants
@@ -79,5 +80,9 @@ def conditions(start: Object) -> dict[str, tuple[str, str]]:
 
 
 def message(start: Object, kind: str) -> str:
-    """Return the message of a condition."""
-    return str(next(entry["message"] for entry in start["status"]["conditions"] if entry["type"] == kind))
+    """Return the message of a condition, or of the one that it points to."""
+    messages = {entry["type"]: str(entry["message"]) for entry in start["status"]["conditions"]}
+    told = messages[kind]
+    while f"{POINTER} " in told:
+        told = messages[told.split(f"{POINTER} ")[1]]
+    return told

@@ -54,9 +54,38 @@ def test_a_transition_time_moves_only_with_the_status(status: ConditionStatus, s
     assert made.last_transition_time == want
 
 
-def test_a_message_is_cut_to_what_the_api_takes() -> None:
-    (made,) = conditions([Wanted(Condition.READY, TRUE, "R", "x" * 40_000)], [], 1, NOW, Entry)
-    assert len(made.message) == MESSAGE_LIMIT
+@pytest.mark.parametrize(
+    ("message", "begins", "ends"),
+    [
+        ("x" * 40_000, "x" * 30_000, "… (40000 characters)"),
+        ("; ".join(["x" * 10_000] * 5), "x" * 10_000 + "; ", "x; and 2 more"),
+        ("x" * 40_000 + "; y; z", "x" * 30_000, "… (40000 characters); and 2 more"),
+        ("x" * MESSAGE_LIMIT, "x" * MESSAGE_LIMIT, "x"),
+        ("\x1b" * 20_000 + "; y", "\\x1b\\x1b", "… (80000 characters); and 1 more"),
+    ],
+)
+def test_a_message_is_always_within_what_the_api_takes(message: str, begins: str, ends: str) -> None:
+    (made,) = conditions([Wanted(Condition.READY, TRUE, "R", message)], [], 1, NOW, Entry)
+    assert len(made.message) <= MESSAGE_LIMIT
+    assert made.message.startswith(begins)
+    assert made.message.endswith(ends)
+    (again,) = conditions([Wanted(Condition.READY, TRUE, "R", made.message)], [made], 1, NOW, Entry)
+    assert again == made
+
+
+@pytest.mark.parametrize(
+    ("foreign", "want"),
+    [
+        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+        ("two\r\n  lines\tand more\n", "two lines and more"),
+        ('wrote "a  b"', 'wrote "a  b"'),
+        ("back\bspace\x00 and \u202e", "back\\x08space\\x00 and \\u202e"),
+        ("half \ud800", "half \\ud800"),
+    ],
+)
+def test_a_message_holds_nothing_that_a_terminal_obeys(foreign: str, want: str) -> None:
+    (made,) = conditions([Wanted(Condition.READY, TRUE, "R", foreign)], [], 1, NOW, Entry)
+    assert made.message == want
 
 
 @pytest.mark.parametrize(
@@ -115,7 +144,8 @@ def test_a_refusal_has_the_class_of_its_gravest_problem() -> None:
         (["a", "b"], 100, "field: a; field: b"),
         (["a", "b"], 18, "field: a; field: b"),
         (["a", "b", "c"], 25, "field: a; and 2 more"),
-        (["a" * 50], 20, "1 problems, too long to show"),
+        (["a" * 50], 40, "field: aaaa… (57 characters)"),
+        (["a" * 50, "b"], 45, "field: aaaaaaaaa… (57 characters); and 1 more"),
     ],
 )
 def test_a_summary_holds_whole_problems_only(texts: list[str], limit: int, want: str) -> None:

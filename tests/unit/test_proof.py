@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dispatch_operator.api import times
 from dispatch_operator.api.enums import BackendGate, BackendState
 from dispatch_operator.api.models.status import GateState
 from dispatch_operator.checks.backend import observe_only_problems
@@ -108,9 +109,20 @@ def test_the_probe_runtimes_kind_has_a_default() -> None:
 
 def test_the_oldest_gate_counts() -> None:
     held = probed()
-    assert (last_probed(backend_of(held)), expires_in(backend_of(held), NOW)) == (NOW, 86_400)
+    assert (last_probed(backend_of(held), NOW), expires_in(backend_of(held), NOW)) == (NOW, 86_400)
     held["status"]["gates"][1]["lastProbeTime"] = "never"
-    assert last_probed(backend_of(held)) == last_probed(backend_of(backend())) == 0.0
+    assert last_probed(backend_of(held), NOW) == last_probed(backend_of(backend()), NOW) == 0.0
+
+
+def test_a_time_that_lies_ahead_proves_nothing() -> None:
+    """A clock that was two days ahead, once, must not keep a gate proven for three days."""
+    held = probed()
+    two_clocks, wrong_clock = times.written(NOW + 59), times.written(NOW + 172_800)
+    held["status"]["gates"][1]["lastProbeTime"] = two_clocks
+    assert why_again(backend_of(held), ground(), NOW) is None
+    held["status"]["gates"][1]["lastProbeTime"] = wrong_clock
+    assert why_again(backend_of(held), ground(), NOW) == "the proof is older than a day"
+    assert last_probed(backend_of(held), NOW) == 0.0
 
 
 @pytest.mark.parametrize(

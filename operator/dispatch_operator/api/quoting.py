@@ -1,9 +1,12 @@
 """How a value of a user is shown in a message: short, unambiguous, on one line."""
 
+import re
+
 LONGEST_QUOTE = 60
 LONGEST_NAME = 120
 LEAD = 20
 """Characters shown before a difference."""
+_BREAK = re.compile(r"[ \t]*[\t-\r\x1c-\x1e\x85\u2028\u2029]\s*")
 
 
 def escaped(text: str) -> str:
@@ -11,7 +14,14 @@ def escaped(text: str) -> str:
 
     What is left can be printed by any terminal and written to any log without breaking its line.
     """
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+def one_line(text: str) -> str:
+    """Return foreign text on one line, with what a terminal would obey as backslash escapes."""
+    return escaped(_BREAK.sub(" ", text).strip())
 
 
 def shortened(text: str, limit: int) -> str:

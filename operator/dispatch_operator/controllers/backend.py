@@ -154,7 +154,7 @@ class BackendController:
         if is_proven(backend) or changed_since(backend, now_rests_on):
             return 0.0
         # It failed before this process began, whose start alone makes no probe.
-        return last_probed(backend) + LAST_BACKOFF - self.clock()
+        return last_probed(backend, self.clock()) + LAST_BACKOFF - self.clock()
 
     async def _prove(self, key: Key) -> Result:
         backend = await self._live(key)

@@ -8,6 +8,8 @@ from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ConditionStatus
 from dispatch_operator.api.models.status import MESSAGE_LIMIT
 from dispatch_operator.api.models.status import Condition as Entry
+from dispatch_operator.api.quoting import one_line
+from dispatch_operator.checks.problems import fitting
 
 E = TypeVar("E", bound=Entry)
 _ORDER = {kind: place for place, kind in enumerate(Condition)}
@@ -21,6 +23,8 @@ class Wanted:
     status: ConditionStatus
     reason: str
     message: str = ""
+    since: float | None = None
+    """When its status became this, in seconds since the epoch, where something else than the operator's clock tells."""
 
 
 def conditions(
@@ -43,7 +47,8 @@ def conditions(
             observed_generation=generation,
             last_transition_time=_transition(want, held.get(want.type), now),
             reason=want.reason,
-            message=want.message[:MESSAGE_LIMIT],
+            # What others say comes in here, too: a webhook, Kueue, a container.
+            message=fitting(one_line(want.message), MESSAGE_LIMIT),
         )
         for want in sorted(wanted, key=lambda want: _ORDER[want.type])
     )
@@ -51,5 +56,5 @@ def conditions(
 
 def _transition(want: Wanted, held: Entry | None, now: float) -> str:
     if held is None or held.status != want.status or times.read(held.last_transition_time) is None:
-        return times.written(now)
+        return times.written(now if want.since is None else want.since)
     return held.last_transition_time

@@ -37,7 +37,8 @@ def decide(observed: Observed, now: float) -> Action | Result:
         case Phase.STOPPING:
             # What the refusal says of the backend rests on a verdict that is recorded: the reconcile that came to it
             # may have begun before another operator recorded Started.
-            return mark_unproven(observed, refusal_of(start.status), now) or stop(observed, now)
+            doubt = mark_unproven(observed, refusal_of(start.status), now)
+            return doubt if isinstance(doubt, Action) else stop(observed, now, unmarked=doubt)
         case Phase.REFUSED:
             return _observe_generation(observed, now) or clean_up(observed)
         case _:

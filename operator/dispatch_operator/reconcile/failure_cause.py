@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from dispatch_operator.api.quoting import escaped
 from dispatch_operator.records.base import KubeCondition
 from dispatch_operator.records.core import ContainerStatus, Pod, Terminated
 
@@ -71,6 +72,6 @@ def _containers(pod: Pod) -> tuple[ContainerStatus, ...]:
 
 
 def one_line(text: str) -> str:
-    """Return a foreign message on one line, cut where it is too long."""
-    line = " ".join(text.split())
+    """Return a foreign message on one line, its control characters escaped, cut where it is too long."""
+    line = escaped(" ".join(text.split()))
     return line if len(line) <= LINE_LIMIT else line[: LINE_LIMIT - 1] + "…"

@@ -13,7 +13,7 @@ from dispatch_operator.reconcile.gates import kueue_queue
 from dispatch_operator.reconcile.gates.gate import closed_phase, is_open, wants_open
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.ownership import in_kueue_mode
-from dispatch_operator.reconcile.status import FALSE, TRUE, UNKNOWN, Readiness, compose, started_steps
+from dispatch_operator.reconcile.status import FALSE, TRUE, UNKNOWN, Readiness, compose, started_steps, told_by
 from dispatch_operator.records.core import Event
 from dispatch_operator.records.trainer import JobCounts, TrainJob
 
@@ -99,13 +99,11 @@ def _ended_badly(phase: Phase, reason: str, message: str, outcome: Outcome) -> J
 def copy_altered(observed: Observed, problem: str, *, unread: bool) -> JobStatus:
     """Return the state of a gated job whose copy is not what was submitted, or can't be seen."""
     reason = (ErrorClass.UNREACHABLE if unread else ErrorClass.REJECTED).value
-    wanted = [
-        Wanted(Condition.SUCCEEDED, UNKNOWN, reason, problem),
-        Wanted(Condition.RECONCILING, TRUE, reason, problem),
-    ]
+    told = told_by(Condition.READY if unread else Condition.RUNTIME_COPIED, problem)
+    wanted = [Wanted(Condition.SUCCEEDED, UNKNOWN, reason, told), Wanted(Condition.RECONCILING, TRUE, reason, told)]
     if not unread:
         wanted.append(Wanted(Condition.RUNTIME_COPIED, FALSE, reason, problem))
-    return JobStatus(closed_phase(observed), Readiness(FALSE, reason, problem), tuple(wanted))
+    return JobStatus(closed_phase(observed), Readiness(FALSE, reason, problem if unread else told), tuple(wanted))
 
 
 def gate_stuck(observed: Observed, problem: str) -> JobStatus:

@@ -122,11 +122,22 @@ def check_ownership(observed: Observed, step: Condition, *, never_final: bool = 
             return Refusal(
                 step,
                 ErrorClass.REJECTED,
-                f"TrainJob {name} exists and is not of this DispatchStart; delete it, or submit under another number",
+                f"TrainJob {name} exists and is not of this DispatchStart; submit under another number, for this "
+                "refusal is final, even when that TrainJob is gone",
             )
         case Ownership.LEFTOVER:
-            return Waiting(step, "TrainJobLeaving", f"waiting for TrainJob {name} of an ended DispatchStart to go away")
+            message = f"waiting for TrainJob {name} of an ended DispatchStart to go away"
+            return Waiting(step, "TrainJobLeaving", message + _nobody_deletes(job))
         case Ownership.OURS if job.metadata.is_terminating:
             return Waiting(step, "TrainJobLeaving", f"waiting for TrainJob {name} to be deleted")
         case Ownership.OURS:
             return None
+
+
+def _nobody_deletes(job: TrainJob) -> str:
+    """Say what to do about a TrainJob that was left behind, as by a deletion of its owner with --cascade=orphan."""
+    meta = job.metadata
+    if meta.owner_references or meta.is_terminating:
+        return ""
+    command = f"kubectl delete trainjob {meta.name} --namespace {meta.namespace}"
+    return f"; it has no owner, so that nothing deletes it: {command}"

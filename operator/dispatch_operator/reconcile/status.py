@@ -6,13 +6,17 @@ from typing import Any
 
 from msgspec import structs
 
+from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass, Phase
-from dispatch_operator.api.models.status import MESSAGE_LIMIT, ObjectReference, Outcome, Source, StartStatus
 from dispatch_operator.api.models.status import Condition as Entry
+from dispatch_operator.api.models.status import CopyReference, ObjectReference, Outcome, Source, StartStatus
+from dispatch_operator.api.quoting import one_line
+from dispatch_operator.checks.problems import names_in
 from dispatch_operator.reconcile.conditions import Wanted, conditions
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.ownership import in_kueue_mode, made_for
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
+from dispatch_operator.records.trainer import TrainingRuntime
 from dispatch_operator.render.environment import first_epoch
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
@@ -32,6 +36,7 @@ DONE: Mapping[Condition, tuple[str, str]] = {
     Condition.READ_BACK: ("Equal", "the cluster stored what was written"),
     Condition.WORKLOAD_GATED: ("Gated", "the Workload waits behind the gate and the admission check"),
 }
+POINTER = "see the condition"
 NOT_STARTED = Wanted(Condition.SUCCEEDED, UNKNOWN, "NotStarted", "the job has not been started")
 _NEXT: Mapping[Phase, str] = {
     Phase.PENDING: "will be looked at again: ",
@@ -50,49 +55,64 @@ class Readiness:
     message: str
 
 
-def of_verdict(observed: Observed, verdict: Verdict, phase: Phase, now: float, *, unresolved: str = "") -> StartStatus:
+def of_verdict(  # noqa: PLR0913 - a verdict has this many parts.
+    observed: Observed, verdict: Verdict, phase: Phase, now: float, *, unresolved: str = "", progress: str = ""
+) -> StartStatus:
     """Return the status while a Start waits, is refused for now, or is refused for good.
+
+    A refusal is told in full by its step alone; the other conditions say what it is about, and where it is told.
 
     Args:
         observed: All that this reconcile knows.
         verdict: What the step came to.
         phase: Where that leaves the Start.
         now: Seconds since the epoch.
-        unresolved: What is not known of the stop of a refused Start; it is told in the place of the refusal.
+        unresolved: What is not known of the stop of a refused Start; Started tells it in the place of the refusal.
+        progress: What still goes on, where it is something else than the phase says.
     """
     match verdict:
         case Waiting(reason=reason):
-            status = UNKNOWN
+            status, told = UNKNOWN, verdict.message
         case Refusal(error_class=error_class):
-            status, reason = FALSE, error_class.value
-    whole = Readiness(status, reason, verdict.message)
+            status, reason, told = FALSE, error_class.value, told_by(verdict.step, verdict.message)
+    started = Wanted(Condition.STARTED, status, reason, told)
     if unresolved:
-        whole = Readiness(FALSE, ErrorClass.OUTCOME_UNKNOWN.value, unresolved)
-    progress = Wanted(Condition.RECONCILING, TRUE, whole.reason, unresolved or _NEXT.get(phase, "") + whole.message)
+        started = Wanted(Condition.STARTED, FALSE, ErrorClass.OUTCOME_UNKNOWN.value, unresolved)
+        told = told_by(Condition.STARTED, unresolved)
+    whole = Readiness(started.status, started.reason, told)
+    going_on = Wanted(Condition.RECONCILING, TRUE, whole.reason, progress or _NEXT.get(phase, "") + told)
     wanted = [
-        *(_done(step) for step in STEPS[: STEPS.index(verdict.step)]),
+        *(_done(step, observed) for step in STEPS[: STEPS.index(verdict.step)]),
         Wanted(verdict.step, status, reason, verdict.message),
-        Wanted(Condition.STARTED, whole.status, whole.reason, whole.message),
+        started,
         NOT_STARTED,
-        Wanted(Condition.STALLED, TRUE, reason, whole.message) if phase is Phase.REFUSED else progress,
+        Wanted(Condition.STALLED, TRUE, reason, told) if phase is Phase.REFUSED else going_on,
     ]
     return compose(observed, phase, whole, wanted, now, _refused(whole) if phase is Phase.REFUSED else {})
 
 
 def _refused(whole: Readiness) -> Mapping[str, Any]:
-    return {"outcome": Outcome("Refused", whole.reason, message=whole.message[:MESSAGE_LIMIT])}
+    return {"outcome": Outcome("Refused", whole.reason, message=whole.message)}
+
+
+def told_by(condition: Condition, message: str) -> str:
+    """Return what stands in the place of a message that a condition tells in full."""
+    names = names_in(one_line(message))
+    return f"{names}: {POINTER} {condition}" if names else f"{POINTER} {condition}"
 
 
 def started_steps(observed: Observed) -> list[Wanted]:
     """Return the conditions of a Start that is whole."""
     return [
-        *(_done(step) for step in STEPS if step is not Condition.WORKLOAD_GATED or in_kueue_mode(observed)),
+        *(_done(step, observed) for step in STEPS if step is not Condition.WORKLOAD_GATED or in_kueue_mode(observed)),
         Wanted(Condition.STARTED, TRUE, "Started", "the TrainJob exists behind its gate, as it was asked for"),
     ]
 
 
-def _done(step: Condition) -> Wanted:
-    return Wanted(step, TRUE, *DONE[step])
+def _done(step: Condition, observed: Observed) -> Wanted:
+    """Return a step that has succeeded; of the TrainJob it is told since when there is one, also when that is gone."""
+    job = observed.train_job.obj if step is Condition.TRAIN_JOB_CREATED else None
+    return Wanted(step, TRUE, *DONE[step], since=times.read(job.metadata.creation_timestamp) if job else None)
 
 
 def compose(  # noqa: PLR0913, PLR0917 - a status has this many parts.
@@ -118,6 +138,7 @@ def compose(  # noqa: PLR0913, PLR0917 - a status has this many parts.
         phase=phase,
         observed_generation=generation,
         conditions=conditions(shown, current.conditions, generation, now, Entry),
+        in_flight_since=_in_flight_since(current, phase, now),
         **objects,
         **(extra or {}),
     )
@@ -127,6 +148,14 @@ def _finished(phase: Phase) -> Wanted:
     if phase.is_end:
         return Wanted(Condition.FINISHED, TRUE, phase, "nothing more will happen; status.outcome says how it ended")
     return Wanted(Condition.FINISHED, FALSE, phase, "it has not ended")
+
+
+def _in_flight_since(current: StartStatus, phase: Phase, now: float) -> str | None:
+    """Return since when a create is unanswered; a time that lies ahead was written by a wrong clock."""
+    if phase is not Phase.IN_FLIGHT:
+        return None
+    since = times.read(current.in_flight_since) if current.phase is phase else None
+    return current.in_flight_since if since is not None and since <= now else times.written(now)
 
 
 def _objects(observed: Observed) -> dict[str, Any]:
@@ -139,10 +168,19 @@ def _objects(observed: Observed) -> dict[str, Any]:
         meta = job.metadata
         found["reference"] = ObjectReference(f"{meta.namespace}/{meta.name}", meta.uid)
     if observed.copy.live and copy is not None and made_for(copy, observed.start):
-        found["copied"] = ObjectReference(copy.metadata.name, copy.metadata.uid)
+        found["copied"] = _copied(observed, copy)
         if source := _source(copy.metadata.annotations.source):
             found["source"] = source
     return found
+
+
+def _copied(observed: Observed, copy: TrainingRuntime) -> CopyReference:
+    """Return the copy, with the generation at which it was equal to its source: a leftover may have been edited."""
+    meta, held, source = copy.metadata, observed.start.status.copied, observed.runtime
+    is_equal = source.live and source.obj is not None and source.obj.spec == copy.spec
+    if is_equal or (held is not None and (held.uid, held.generation) == (meta.uid, meta.generation)):
+        return CopyReference(meta.name, meta.uid, meta.generation)
+    return CopyReference(meta.name, meta.uid)
 
 
 def _source(annotation: str | None) -> Source | None:

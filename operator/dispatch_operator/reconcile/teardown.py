@@ -27,8 +27,14 @@ LEAVING_SECONDS = 10.0
 """After which what is being deleted is looked at again, if no watch tells before."""
 
 
-def stop(observed: Observed, now: float) -> Action | Result:
-    """Phase Stopping: delete the TrainJob and the copy until both are known to be gone, then record Refused."""
+def stop(observed: Observed, now: float, *, unmarked: ApiError | None = None) -> Action | Result:
+    """Phase Stopping: delete the TrainJob and the copy until both are known to be gone, then record Refused.
+
+    Args:
+        observed: All that this reconcile knows.
+        now: Seconds since the epoch.
+        unmarked: Why the backend could not be marked, if it must be: then it stays Stopping, and that is tried again.
+    """
     refusal = refusal_of(observed.start.status)
     for get in (get_train_job(observed.start), get_copy(observed.start)):
         match observed.due(get):
@@ -41,6 +47,10 @@ def stop(observed: Observed, now: float) -> Action | Result:
             return action
         case ApiError() as error:
             return _again(observed, refusal, str(error), now, error.retry_after)
+        case _ if unmarked:
+            progress = f"the backend is to be marked observe-only, which is tried again: {unmarked}"
+            stopping = of_verdict(observed, refusal, Phase.STOPPING, now, progress=progress)
+            return _recorded(observed, stopping) or Result(requeue=True, retry_after=unmarked.retry_after)
         case True:
             # Deleted, but not gone yet: the watch will tell.
             stopping = of_verdict(observed, refusal, Phase.STOPPING, now)
@@ -92,7 +102,7 @@ def _again(
     observed: Observed, refusal: Refusal, failure: str, now: float, retry_after: float | None = None
 ) -> Action | Result:
     """The stop failed or went unanswered: ErrOutcomeUnknown, and it is tried again until known."""
-    message = f"{failure}; it is tried again until known. The refusal: {refusal.message}"
+    message = f"{failure}; it is tried again until known; why it is stopped stands in the condition {refusal.step}"
     status = of_verdict(observed, refusal, Phase.STOPPING, now, unresolved=message)
     return _recorded(observed, status) or Result(requeue=True, retry_after=retry_after)
 

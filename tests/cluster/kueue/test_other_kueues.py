@@ -54,7 +54,7 @@ def test_a_kueue_that_does_not_know_the_gate_is_found_out(willful: Cluster) -> N
     until("the gate is missed", lambda: "lacks the gate dispatch.phpboyscout.uk/start-gate" in told())
     assert "Kueue is older than 0.19 or its feature AdmissionGatedBy is off" in told()
     team.start()
-    assert team.until_told("llama-s1", "Started", "start-gate").startswith("Pending")
+    assert team.until_told("llama-s1", "RequestValid", "start-gate").startswith("Pending")
     assert team.all("pods") == []
 
 
@@ -107,5 +107,5 @@ def test_a_kueue_that_does_not_handle_train_jobs_is_found_out_before_a_start_run
         found = unproven(team.until_probed(proven=False)["status"])
         assert "Kueue does not handle this job" in found["fields-kept"]
         team.start()
-        assert team.until_told("llama-s1", "Started", "fields-kept").startswith("Pending")
+        assert team.until_told("llama-s1", "RequestValid", "fields-kept").startswith("Pending")
         assert not [one for one in team.all("pods") if one["status"].get("phase") == "Running"]

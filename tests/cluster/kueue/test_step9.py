@@ -70,7 +70,7 @@ def test_a_backend_on_such_a_queue_says_so_and_takes_no_starts(make_team: Callab
     found = unproven(team.until_probed(proven=False)["status"])
     assert f"binds the admission check {CHECK} to the flavors another only" in found["start-gate"]
     team.start()
-    assert team.until_told("llama-s1", "Started", "start-gate").startswith("Pending")
+    assert team.until_told("llama-s1", "RequestValid", "start-gate").startswith("Pending")
     assert ours(team, "trainjobs") == []
 
 

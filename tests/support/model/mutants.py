@@ -137,7 +137,8 @@ def _mark_unproven_at_once(observed: Observed, verdict: Any, now: float) -> Acti
     decision = _CONCLUDE(observed, verdict, now)
     if not isinstance(decision, PatchStatus):
         return decision
-    return mark_unproven(_with_status(observed, decision.status), verdict, now) or decision
+    doubt = mark_unproven(_with_status(observed, decision.status), verdict, now)
+    return doubt if isinstance(doubt, Action) else decision
 
 
 async def _collect_by_the_store(self: Any, key: Key) -> Result:

@@ -51,6 +51,14 @@ class ObjectReference(Status, frozen=True):
     uid: Annotated[str, Meta(description="The object's UID.")]
 
 
+class CopyReference(ObjectReference, frozen=True):
+    """The copy, as it was when the Start was recorded."""
+
+    generation: Annotated[
+        int, Meta(description="The copy's generation when its spec was what had been submitted; absent when it is 1.")
+    ] = 1
+
+
 class Source(Status, frozen=True):
     """The runtime that the copy was made of."""
 
@@ -131,10 +139,13 @@ class StartStatus(Status, frozen=True):
     reference: Annotated[
         ObjectReference | None, Meta(description="The TrainJob that was created, also after it was deleted.")
     ] = None
-    copied: Annotated[ObjectReference | None, Meta(description="The TrainingRuntime that the TrainJob runs on.")] = (
-        field(default=None, name="copy")
+    copied: Annotated[CopyReference | None, Meta(description="The TrainingRuntime that the TrainJob runs on.")] = field(
+        default=None, name="copy"
     )
     source: Annotated[Source | None, Meta(description="The runtime that was copied.")] = None
+    in_flight_since: Annotated[
+        str | None, _time("Since when it is not known what became of a create; absent in other phases than InFlight.")
+    ] = None
     outcome: Annotated[Outcome | None, Meta(description="How it ended; absent until it has.")] = None
     epoch: Annotated[
         str | None,

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dispatch_operator.api import times
-from dispatch_operator.api.models.status import ProbedRuntime, Proof, ServedApi
+from dispatch_operator.api.models.status import GateState, ProbedRuntime, Proof, ServedApi
 from dispatch_operator.records.dispatch import DispatchBackend
 from dispatch_operator.records.trainer import TrainingRuntime
 
 DAY = 86_400.0
 """Seconds after which a proof is made again."""
+CLOCK_SKEW = 60.0
+"""Seconds by which the clocks of two operators may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +98,20 @@ def _changed(proof: Proof, now_rests_on: Basis) -> str | None:
     return next((part for part, same in parts.items() if not same), None)
 
 
-def last_probed(backend: DispatchBackend) -> float:
+def probed_at(gate: GateState, now: float) -> float:
+    """Return when a gate was probed, in seconds since the epoch; 0 when that is not known.
+
+    A time that lies ahead of now was written by a wrong clock, and says nothing: by it a gate would be proven for good.
+    """
+    time = times.read(gate.last_probe_time)
+    return time if time is not None and time <= now + CLOCK_SKEW else 0.0
+
+
+def last_probed(backend: DispatchBackend, now: float) -> float:
     """Return when the gates were last probed, all of them, in seconds since the epoch; 0 when never."""
-    return min((times.read(gate.last_probe_time) or 0.0 for gate in backend.status.gates), default=0.0)
+    return min((probed_at(gate, now) for gate in backend.status.gates), default=0.0)
 
 
 def expires_in(backend: DispatchBackend, now: float) -> float:
     """Return for how many seconds the proof is not older than a day."""
-    return last_probed(backend) + DAY - now
+    return last_probed(backend, now) + DAY - now

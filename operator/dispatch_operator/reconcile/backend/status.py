@@ -10,7 +10,8 @@ from msgspec import structs
 from dispatch_operator.api import times
 from dispatch_operator.api.enums import BackendGate, BackendState, Condition, ConditionStatus
 from dispatch_operator.api.models.status import BackendCondition, BackendStatus, GateState, Proof
-from dispatch_operator.api.quoting import shortened
+from dispatch_operator.api.quoting import one_line
+from dispatch_operator.checks.problems import fitting
 from dispatch_operator.reconcile.backend.proof import Basis
 from dispatch_operator.reconcile.conditions import Wanted, conditions
 from dispatch_operator.records.dispatch import DispatchBackend
@@ -55,7 +56,7 @@ def marked_unproven(backend: DispatchBackend, gate: BackendGate, reason: str, no
 
 
 def _gate(gate: BackendGate, reason: str | None, probed: str) -> GateState:
-    return GateState(gate, reason is None, probed, None if reason is None else shortened(reason, REASON_LIMIT))
+    return GateState(gate, reason is None, probed, None if reason is None else fitting(one_line(reason), REASON_LIMIT))
 
 
 def _kept(backend: DispatchBackend, progress: str, now: float) -> BackendStatus:
@@ -69,9 +70,7 @@ def _judged(backend: DispatchBackend, gates: tuple[GateState, ...], proof: Proof
     ready = _ready(gates)
     wanted = [ready]
     if ready.status is not TRUE:
-        wanted.append(
-            Wanted(Condition.RECONCILING, TRUE, OBSERVE_ONLY, f"the gates will be probed again: {ready.message}")
-        )
+        wanted.append(Wanted(Condition.RECONCILING, TRUE, OBSERVE_ONLY, "the gates will be probed again"))
     return _status(backend, gates, proof, wanted, now)
 
 

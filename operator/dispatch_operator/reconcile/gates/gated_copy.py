@@ -42,15 +42,21 @@ def _unless_restored(observed: Observed, altered: str) -> Action | str | None:
 
 
 def _altered(observed: Observed) -> str | None:
-    """Say what is wrong with the copy as it was last seen: its spec's generation is 1 as long as nobody edits it."""
+    """Say what is wrong with the copy as it was last seen: its generation grows when somebody edits its spec."""
     held, copy = observed.start.status.copied, observed.copy.obj
     name = f"the copy, TrainingRuntime {held.name if held else None},"
     if copy is None:
-        return f"{name} is gone; the gate is not opened"
-    if copy.metadata.uid != (held.uid if held else None):
-        return f"{name} was replaced by another; the gate is not opened"
+        return f"{name} is gone; {_way_out(observed)}"
+    if held is None or copy.metadata.uid != held.uid:
+        return f"{name} was replaced by another; {_way_out(observed)}"
     # The deletion of an object that a finalizer holds counts as one more generation.
-    first = 2 if copy.metadata.is_terminating else 1
-    if copy.metadata.generation > first:
-        return f"{name} was changed; restore its spec, or submit again; the gate is not opened"
+    if copy.metadata.generation > held.generation + copy.metadata.is_terminating:
+        return f"{name} was changed; restore its spec, or submit under another number; the gate is not opened"
     return None
+
+
+def _way_out(observed: Observed) -> str:
+    """Say what to do: Trainer checks every update of a TrainJob against the runtime, and takes no other for it."""
+    meta = observed.start.metadata
+    delete = f"kubectl delete dispatchstart {meta.name} --namespace {meta.namespace}"
+    return f"the gate is not opened, and the job can't run any more: {delete}, and submit under another number"

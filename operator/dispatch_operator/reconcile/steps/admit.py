@@ -31,8 +31,8 @@ def _not_probed(observed: Observed) -> Waiting:
     """There is no verdict on the backend yet; the message says how far its probe is."""
     backend = observed.backend.obj
     ready = backend.status.condition(Condition.READY) if backend else None
-    message = f"DispatchBackend {observed.start.backend} has not been probed yet"
-    return Waiting(STEP, "WaitingForProbe", f"{message}: {ready.message}" if ready and ready.message else message)
+    progress = (ready.message if ready else "") or "it has not been probed yet"
+    return Waiting(STEP, "WaitingForProbe", f"DispatchBackend {observed.start.backend}: {progress}")
 
 
 def _problem(observed: Observed) -> Problem | None:

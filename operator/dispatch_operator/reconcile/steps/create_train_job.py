@@ -39,8 +39,8 @@ def resolve_in_flight(observed: Observed, now: float) -> Action | Verdict | None
     if observed.train_job.obj is not None:
         return check_ownership(observed, STEP)
     bound = observed.call_timeout + CLOCK_GRAIN
-    recorded = observed.start.status.condition(STEP)
-    since = times.read(recorded.last_transition_time) if recorded else None
+    # The step's condition may be False for longer: a create that was only transient fails in it, too.
+    since = times.read(observed.start.status.in_flight_since)
     age = now - since if since is not None else 0.0
     if age < bound:
         message = "the create of the TrainJob went unanswered; it may still appear"
