@@ -8,11 +8,12 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from dispatch_operator.kube.errors import ApiError, Effect, answered
 
 Object = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -108,21 +109,32 @@ class FakeApi:
         return copy.deepcopy(found)
 
     async def select(
-        self, kind: str, namespace: str | None, *, timeout: float, label_selector: str = "", field_selector: str = ""
-    ) -> tuple[Object, ...]:
+        self,
+        kind: str,
+        namespace: str | None,
+        *,
+        timeout: float,
+        read: Callable[[Object], T],
+        most: int,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> tuple[T, ...]:
         assert timeout > 0
-        assert not (label_selector and field_selector), "nobody asks for both"
         self._request("list", kind, "")
-        wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
+        labels, fields = (
+            dict(pair.split("=") for pair in selector.split(",") if pair)
+            for selector in (label_selector, field_selector)
+        )
         found = [
-            copy.deepcopy(obj)
+            read(copy.deepcopy(obj))
             for (held, where, _), obj in self.objects.items()
             if held == kind
             and namespace in {None, where}
-            and wanted.items() <= obj["metadata"].get("labels", {}).items()
+            and labels.items() <= obj["metadata"].get("labels", {}).items()
+            and all(_field(obj, path) == value for path, value in fields.items())
         ]
         self._answer()
-        return tuple(found)
+        return tuple(found[:most])
 
     async def create(self, kind: str, namespace: str, body: Object, *, timeout: float) -> Object:
         assert timeout > 0
@@ -249,6 +261,14 @@ def nth(number: int, verb: str, kind: str, error: ApiError) -> Fault:
 def always(verb: str, kind: str, error: ApiError) -> Fault:
     """Return a fault of every request of a kind."""
     return lambda request: error if (request.verb, request.kind) == (verb, kind) else None
+
+
+def _field(obj: Object, path: str) -> Any:
+    """Return what a field selector compares."""
+    found: Any = obj
+    for part in path.split("."):
+        found = (found or {}).get(part)
+    return found
 
 
 def _quoted(text: str) -> str:

@@ -9,6 +9,7 @@ from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.events import Owned
+from dispatch_operator.reconcile.inquiries import Inquiries
 from dispatch_operator.reconcile.reconciler import Reconciler
 from dispatch_operator.reconcile.status import POINTER
 from support.builders import NAMESPACE
@@ -39,6 +40,7 @@ class FakeOperator:
     store: Store = field(default_factory=Store)
     announced: list[tuple[Owned, Owned]] = field(default_factory=list)
     checks_invariants: bool = True
+    inquiries: Inquiries = field(default_factory=Inquiries)
 
     def watch(self) -> None:
         """Let the cache catch up with the API server."""
@@ -52,7 +54,13 @@ class FakeOperator:
         """Reconcile once; every status that is written keeps the invariants."""
         if not stale:
             self.watch()
-        reconciler = Reconciler(self.api, self.store, lambda *pair: self.announced.append(pair), lambda: self.now)  # type: ignore[arg-type]
+        reconciler = Reconciler(
+            self.api,  # type: ignore[arg-type]
+            self.store,
+            lambda *pair: self.announced.append(pair),
+            lambda: self.now,
+            self.inquiries,
+        )
         result = await reconciler.reconcile(Key(NAMESPACE, name))
         for start in self.api.all("DispatchStart") if self.checks_invariants else ():
             if start["metadata"]["name"] == name and start["status"].get("phase"):

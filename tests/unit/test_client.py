@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import kmock
@@ -10,8 +11,9 @@ import pytest
 from kubernetes_asyncio import client
 
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.kube import client as kube
 from dispatch_operator.kube.client import Client, NoClusterError, connected, in_cluster
-from dispatch_operator.kube.errors import ApiError, Effect
+from dispatch_operator.kube.errors import ApiError, Effect, PageTooLargeError
 
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs"
 BODY = {"metadata": {"name": "job"}}
@@ -28,8 +30,8 @@ async def kubernetes(server: kmock.RawHandler) -> AsyncIterator[Client]:
     configuration = client.Configuration()
     configuration.host = str(server.url).rstrip("/")
     configuration.api_key["BearerToken"] = "Bearer secret"
-    async with client.ApiClient(configuration) as api:
-        yield Client(api)
+    async with client.ApiClient(configuration) as api, aclosing(Client(api)) as made:
+        yield made
 
 
 def status(code: int, reason: str, message: str) -> dict[str, Any]:
@@ -166,11 +168,51 @@ async def test_a_delete_carries_its_preconditions(server: kmock.RawHandler, kube
 
 
 async def test_a_list_sends_its_selectors(server: kmock.RawHandler, kubernetes: Client) -> None:
-    server["get /api/v1/namespaces/team-a/pods"] << {"items": [{"kind": "Pod"}]}
-    found = await kubernetes.select("Pod", "team-a", timeout=5, label_selector="a=b")
+    server["get /api/v1/namespaces/team-a/pods"] << {"metadata": {"resourceVersion": "1"}, "items": [{"kind": "Pod"}]}
+    found = await kubernetes.select(
+        "Pod", "team-a", timeout=5, read=dict, most=1000, label_selector="a=b", field_selector="status.phase=Failed"
+    )
     assert found == ({"kind": "Pod"},)
     (request,) = list(server)
-    assert dict(request.url.query) == {"labelSelector": "a=b"}
+    assert dict(request.url.query) == {
+        "limit": "500",
+        "labelSelector": "a=b",
+        "fieldSelector": "status.phase=Failed",
+    }
+
+
+def pods(first: int, count: int, token: str = "") -> Any:
+    """Return a page of pods that are numbers."""
+    meta = {"resourceVersion": "1", "continue": token}
+    return {"metadata": meta, "items": [{"number": first + place} for place in range(count)]}
+
+
+@pytest.mark.parametrize(("most", "want"), [(10, 6), (4, 4), (3, 4)])
+async def test_a_list_is_read_in_pages_up_to_a_bound(
+    server: kmock.RawHandler, kubernetes: Client, most: int, want: int
+) -> None:
+    # A page holds two, whatever was asked for; the list goes on as long as there is a token, and no further than wanted.
+    pages = {None: pods(0, 2, "1"), "1": pods(2, 2, "2"), "2": pods(4, 2)}
+    server["get /api/v1/namespaces/team-a/pods"] << (lambda request: pages[dict(request.url.query).get("continue")])
+    found = await kubernetes.select("Pod", "team-a", timeout=5, read=lambda pod: pod["number"], most=most)
+    assert found == tuple(range(want))
+
+
+async def test_a_page_that_is_too_large_is_asked_for_in_parts(
+    server: kmock.RawHandler, kubernetes: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kube, "LARGEST_PAGE_BYTES", 200)
+    server["get /api/v1/namespaces/team-a/pods"] << pods(0, 100)
+    with pytest.raises(PageTooLargeError):
+        await kubernetes.select("Pod", "team-a", timeout=5, read=dict, most=1000)
+    assert [dict(request.url.query)["limit"] for request in list(server)] == ["500", "62", "7", "1"]
+
+
+async def test_a_list_that_is_cut_off_is_a_failure(server: kmock.RawHandler, kubernetes: Client) -> None:
+    server["get /api/v1/namespaces/team-a/pods"] << b'{"items": ['
+    with pytest.raises(ApiError) as caught:
+        await kubernetes.select("Pod", "team-a", timeout=5, read=dict, most=1000)
+    assert caught.value.effect is Effect.UNANSWERED
 
 
 @pytest.mark.parametrize(

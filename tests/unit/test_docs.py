@@ -22,7 +22,7 @@ from dispatch_operator.checks.request import FIELDS, SHELL_ENV
 from dispatch_operator.checks.runtime import RULES
 from dispatch_operator.cli.main import COMMANDS
 from dispatch_operator.cli.run import run_command
-from dispatch_operator.reconcile.failure_cause import IMAGE_REASONS, PROLOGUE_REFUSED
+from dispatch_operator.reconcile.failure_cause import CAUSES, PROLOGUE_REFUSED
 from dispatch_operator.reconcile.status import STEPS
 from dispatch_operator.reconcile.steps import order
 from dispatch_operator.render.prologue import prologue
@@ -44,7 +44,7 @@ PAGES = [
 NAMES = "Names, labels and annotations"
 VARIABLE = re.compile(r"\bDISPATCH_[A-Z0-9_]*[A-Z0-9]\b")
 KEYS = re.compile("(LABEL|ANNOTATION)_")
-OF_OTHERS = {"LABEL_JOB_UID"}
+OF_OTHERS = {"LABEL_JOB_UID", "LABEL_REPLICATED_JOB", "LABEL_RESTART_ATTEMPT"}
 """Keys that Kueue or Trainer sets, and the operator only reads."""
 
 
@@ -76,12 +76,6 @@ def reasons_while_unknown() -> set[str]:
         if len(call.args) > 1 and isinstance(call.args[1], ast.Name) and call.args[1].id == "UNKNOWN"
     }
     return {reason for reason in waiting | unknown if reason}
-
-
-def causes() -> set[str]:
-    """Return the causes of a failed job that the operator finds out itself, and the one by which it looks further."""
-    found = {literal(call, 0) for call in calls("Cause")}
-    return {cause for cause in found if cause} | {*IMAGE_REASONS, "DeadlineExceeded"}
 
 
 def variables() -> list[str]:
@@ -203,9 +197,13 @@ def test_other_names_that_others_see_are_in_the_contract() -> None:
 
 
 def test_the_causes_of_a_failed_job_are_in_the_contract_and_in_the_guide() -> None:
-    assert set(CONTRACT.words("Outcome")) == causes()
-    told = {word for word in words(GUIDE.section("Causes of a failed job")) if word[0].isupper()}
-    assert told == causes()
+    told = {cause: words(row[1])[0] for row in CONTRACT.table("Outcome") for cause in words(row[0])}
+    assert told == CAUSES
+    # A word of a literal that is no key would be a cause that nobody has heard of.
+    used = {literal(call, 0) for call in calls("Cause")}
+    assert {cause for cause in used if cause} <= {*CAUSES, "Unknown"}
+    guide = {cause: row[0] for row in GUIDE.table("Causes of a failed job") for cause in words(row[1])}
+    assert {cause: kind for cause, kind in guide.items() if cause[0].isupper()} == CAUSES
 
 
 def test_the_prologue_exits_as_the_contract_says() -> None:
@@ -233,7 +231,7 @@ def test_the_guide_has_every_phase_every_class_and_every_gate() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.path.relative_to(ROOT)))
 def test_every_class_that_a_page_names_exists(page: Page) -> None:
     named = {word for word in page.code if re.fullmatch("Err[A-Z][A-Za-z]*", word)}
-    assert named <= {*ErrorClass, *IMAGE_REASONS}
+    assert named <= {*ErrorClass, *CAUSES}
 
 
 # Headings that are cited.

@@ -42,6 +42,8 @@ LABEL_JOB_UID = f"{KUEUE_GROUP}/job-uid"
 JOBSET_GROUP = "jobset.x-k8s.io"
 JOBSET_VERSION = "v1alpha2"
 JOBSET_API_VERSION = f"{JOBSET_GROUP}/{JOBSET_VERSION}"
+LABEL_REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+LABEL_RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 
 # What the job's container sees of dispatch (docs/contract.md, Environment of the job).
 DISPATCH_ENV = "DISPATCH_"

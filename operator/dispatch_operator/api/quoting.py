@@ -4,6 +4,8 @@ import re
 
 LONGEST_QUOTE = 60
 LONGEST_NAME = 120
+LINE_LIMIT = 1024
+"""Characters of a foreign message, at most."""
 LEAD = 20
 """Characters shown before a difference."""
 _BREAK = re.compile(r"[ \t]*[\t-\r\x1c-\x1e\x85\u2028\u2029]\s*")
@@ -27,6 +29,12 @@ def one_line(text: str) -> str:
 def shortened(text: str, limit: int) -> str:
     """Return at most ``limit`` characters of ``text``, saying how many there are when some are left out."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+
+
+def short_line(text: str) -> str:
+    """Return a foreign message on one line, its spaces and breaks as one space each, cut where it is too long."""
+    line = escaped(" ".join(text.split()))
+    return line if len(line) <= LINE_LIMIT else line[: LINE_LIMIT - 1] + "…"
 
 
 def name(text: str) -> str:

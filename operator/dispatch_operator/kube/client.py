@@ -3,9 +3,9 @@
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -15,8 +15,15 @@ from yaml import YAMLError
 
 from dispatch_operator import __version__
 from dispatch_operator.api.kinds import RESOURCES, Kind
-from dispatch_operator.kube.decoding import ListPage, WatchEvent, decoded, watch_events
-from dispatch_operator.kube.errors import HTTP_UNAUTHORIZED, ApiError, Effect, PageTooLargeError, answered
+from dispatch_operator.kube.decoding import PAGE_LIMIT, ListPage, Unreadable, WatchEvent, decoded, watch_events
+from dispatch_operator.kube.errors import (
+    HTTP_UNAUTHORIZED,
+    ApiError,
+    Effect,
+    MalformedAnswerError,
+    PageTooLargeError,
+    answered,
+)
 
 UNLIMITED = 0
 """Connections: a watch keeps its own, and there are as many as there are namespaces and kinds."""
@@ -33,6 +40,7 @@ CHUNK_BYTES = 2**16
 LONGEST_REFUSAL_BYTES = 2**16
 """Read of an answer that says no."""
 Object = dict[str, Any]
+T = TypeVar("T")
 
 
 class Client:
@@ -93,15 +101,60 @@ class Client:
                 return None
             raise
 
-    async def select(
-        self, kind: Kind, namespace: str | None, *, timeout: float, label_selector: str = "", field_selector: str = ""
-    ) -> tuple[Object, ...]:
-        """List objects of one namespace, or of all, by selectors."""
-        query = [("labelSelector", label_selector), ("fieldSelector", field_selector)]
-        answer = await self._request(
-            "list", "GET", kind, namespace, None, timeout=timeout, query=[(key, value) for key, value in query if value]
-        )
-        return tuple(answer["items"])
+    async def select(  # noqa: PLR0913 - a list has this many parts.
+        self,
+        kind: Kind,
+        namespace: str | None,
+        *,
+        timeout: float,
+        read: Callable[[Object], T],
+        most: int,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> tuple[T, ...]:
+        """List objects of one namespace, or of all, by selectors, in pages; a job may have ten thousand pods.
+
+        Args:
+            kind: What objects.
+            namespace: None for all.
+            timeout: Seconds for each page.
+            read: What is kept of each object, one after the other.
+            most: Objects after which no further page is asked for.
+            label_selector: Which objects; empty for all.
+            field_selector: Which objects; empty for all.
+
+        Raises:
+            ApiError: A page could not be had.
+        """
+        found: list[T] = []
+        limit, token = min(PAGE_LIMIT, most), ""
+        while True:
+            try:
+                page = await self.list_page(
+                    kind,
+                    namespace,
+                    timeout=timeout,
+                    limit=limit,
+                    continue_token=token,
+                    label_selector=label_selector,
+                    field_selector=field_selector,
+                )
+                for obj in page:
+                    # One that can't be decoded must not hide the others.
+                    if not isinstance(obj, Unreadable):
+                        found.append(read(obj))
+                    # A whole page takes longer than the event loop may be blocked.
+                    await asyncio.sleep(0)
+            except PageTooLargeError:
+                if limit == 1:
+                    raise
+                limit = max(limit // 8, 1)
+                continue
+            except MalformedAnswerError as error:
+                raise ApiError("list", kind, Effect.UNANSWERED, str(error)) from error
+            token = page.continue_token
+            if not token or len(found) >= most:
+                return tuple(found)
 
     async def list_page(  # noqa: PLR0913 - a page has this many parts.
         self,
@@ -112,6 +165,7 @@ class Client:
         limit: int,
         continue_token: str = "",
         label_selector: str = "",
+        field_selector: str = "",
         metadata_only: bool = False,
     ) -> ListPage:
         """Return a page of the objects of one namespace, or of all.
@@ -123,6 +177,7 @@ class Client:
             limit: The most objects of a page.
             continue_token: Of the page before; empty for the first.
             label_selector: Which objects; empty for all.
+            field_selector: Which objects; empty for all.
             metadata_only: Whether to leave out all but the objects' metadata.
 
         Raises:
@@ -130,7 +185,12 @@ class Client:
             PageTooLargeError: The page holds more than LARGEST_PAGE_BYTES.
             MalformedAnswerError: The answer is no text.
         """
-        query = {"limit": str(limit), "continue": continue_token, "labelSelector": label_selector}
+        query = {
+            "limit": str(limit),
+            "continue": continue_token,
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+        }
         accept = METADATA_LIST if metadata_only else JSON
         body = bytearray()
         async with self._stream(

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from dispatch_operator.kube.errors import MalformedAnswerError
 
 Object = dict[str, Any]
+PAGE_LIMIT = 500
+"""Objects of a page, at most, as kubectl asks for."""
 DEEPEST = 200
 """Levels of nesting that are kept of a value that is nested too deeply to be decoded whole."""
 LONGEST_LINE_BYTES = 8 * 2**20

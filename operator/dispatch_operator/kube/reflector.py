@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn, Protocol
 
 from dispatch_operator.api.quoting import escaped, shortened
 from dispatch_operator.kube.backoff import backoff
-from dispatch_operator.kube.decoding import Unreadable, WatchEvent, WatchEventType
+from dispatch_operator.kube.decoding import PAGE_LIMIT, Unreadable, WatchEvent, WatchEventType
 from dispatch_operator.kube.errors import (
     HTTP_GONE,
     HTTP_NOT_FOUND,
@@ -32,8 +32,6 @@ from dispatch_operator.records.reading import RecordError
 
 logger = logging.getLogger(__name__)
 
-PAGE_LIMIT = 500
-"""Objects asked for at once, as client-go does."""
 WATCH_SECONDS = 120, 240
 """A watch is renewed after a random time between these, so that not all are renewed at once."""
 EARLY_SECONDS = 1.0

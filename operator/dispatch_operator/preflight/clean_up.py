@@ -1,12 +1,14 @@
 """What probes of a backend have left behind: deleted, whoever made it (docs/contract.md, The preflight probe)."""
 
 import logging
+from functools import partial
 
 from dispatch_operator.api.group import LABEL_JOB, LABEL_PROBE
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.typed import record
+from dispatch_operator.reconcile.actions import MOST_SELECTED
 from dispatch_operator.reconcile.ownership import made_for
 from dispatch_operator.records.base import KubeObject
 from dispatch_operator.records.dispatch import DispatchBackend
@@ -40,10 +42,14 @@ async def clean_up(client: Client, backend: DispatchBackend, *, job: str | None 
 
 async def _left(client: Client, backend: DispatchBackend, kind: Kind, job: str | None) -> list[KubeObject]:
     selector = SELECTOR if job is None else f"{SELECTOR},{LABEL_JOB}={job}"
-    listed = await client.select(
-        kind, backend.metadata.namespace, timeout=backend.call_timeout, label_selector=selector
+    found = await client.select(
+        kind,
+        backend.metadata.namespace,
+        timeout=backend.call_timeout,
+        read=partial(record, "list", kind),
+        most=MOST_SELECTED,
+        label_selector=selector,
     )
-    found = (record("list", kind, item) for item in listed)
     return [one for one in found if isinstance(one, KubeObject) and made_for(one, backend)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_JOB, LABEL_JOB_UID, LABEL_SUBMISSION
+from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_JOB, LABEL_JOB_UID, LABEL_SUBMISSION, NODE
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.status import BackendStatus, StartStatus, Status
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
@@ -18,6 +18,10 @@ from dispatch_operator.records.kueue import Workload
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 
 Json = Mapping[str, Any]
+MOST_SELECTED = 10_000
+"""Objects that are read of one list, at most."""
+MOST_WAITING, MOST_WARNINGS = 100, 500
+"""Pods and Events that are looked at to learn why nothing runs."""
 
 
 class Slot(StrEnum):
@@ -34,7 +38,9 @@ class Slot(StrEnum):
     CLUSTER_QUEUE = "cluster_queue"
     CHECK = "check"
     PODS = "pods"
+    TRAINER_JOB = "trainer_job"
     WARNINGS = "warnings"
+    CHILD_WARNINGS = "child_warnings"
 
 
 ActionKey = tuple[type["Action"], Slot]
@@ -70,6 +76,8 @@ class List(Action):
     field_selector: str = ""
     owner: str = ""
     """When set, only the first object that this UID owns is wanted."""
+    most: int = MOST_SELECTED
+    """Objects after which no further page is asked for."""
 
 
 @dataclass(frozen=True)
@@ -174,16 +182,42 @@ def find_workload(train_job: TrainJob) -> List:
 
 
 def list_pods(start: DispatchStart) -> List:
-    """List the job's pods, to learn why it failed."""
-    request = start.request
+    """List the job's pods, to learn why it failed; there may be ten thousand."""
+    return List(Slot.PODS, Kind.POD, label_selector=_of_submission(start))
+
+
+def list_waiting_pods(start: DispatchStart) -> List:
+    """List some of the job's pods that do not run, to learn why."""
     return List(
-        Slot.PODS, Kind.POD, label_selector=f"{LABEL_JOB}={request.job},{LABEL_SUBMISSION}={request.submission}"
+        Slot.PODS,
+        Kind.POD,
+        label_selector=_of_submission(start),
+        field_selector="status.phase=Pending",
+        most=MOST_WAITING,
     )
 
 
-def list_warnings(train_job: TrainJob) -> List:
-    """List the TrainJob's warnings, to learn why nothing runs."""
-    return List(Slot.WARNINGS, Kind.EVENT, field_selector=f"involvedObject.uid={train_job.metadata.uid},type=Warning")
+def _of_submission(start: DispatchStart) -> str:
+    return f"{LABEL_JOB}={start.request.job},{LABEL_SUBMISSION}={start.request.submission}"
+
+
+def get_trainer_job(start: DispatchStart) -> Get:
+    """Read the Job that makes the trainer's pods, to learn how many of them are ready."""
+    return Get(Slot.TRAINER_JOB, Kind.JOB, f"{start.target}-{NODE}-0")
+
+
+def list_warnings(start: DispatchStart) -> List:
+    """List the warnings about the TrainJob and the JobSet of its name, to learn why there are no pods."""
+    return _list_warnings(Slot.WARNINGS, start.target)
+
+
+def list_child_warnings(name: str) -> List:
+    """List the warnings about one of the job's pods, or of its Jobs."""
+    return _list_warnings(Slot.CHILD_WARNINGS, name)
+
+
+def _list_warnings(slot: Slot, name: str) -> List:
+    return List(slot, Kind.EVENT, field_selector=f"involvedObject.name={name},type=Warning", most=MOST_WARNINGS)
 
 
 def create_copy(body: Json) -> Create:

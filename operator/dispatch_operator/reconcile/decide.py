@@ -61,7 +61,7 @@ def _start(observed: Observed, now: float) -> Action | Result:
             case verdict:
                 return _conclude(observed, verdict, now)
     # Started is recorded before the gate is touched.
-    return PatchStatus(job_status.going_on(observed).status(observed, now))
+    return PatchStatus(job_status.going_on(observed, now).status(observed, now))
 
 
 def _conclude(observed: Observed, verdict: Verdict, now: float) -> Action | Result:

@@ -1,24 +1,21 @@
 """The job's state, followed from the TrainJob, its JobSet and its pods (docs/contract.md, Phases and Outcome)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from dispatch_operator.api.models.status import Outcome, StartStatus
+from dispatch_operator.api.quoting import short_line
 from dispatch_operator.reconcile.conditions import Wanted
-from dispatch_operator.reconcile.failure_cause import cause_of_failure, one_line
+from dispatch_operator.reconcile.failure_cause import cause_of_failure
 from dispatch_operator.reconcile.gates import kueue_queue
-from dispatch_operator.reconcile.gates.gate import closed_phase, is_open, wants_open
+from dispatch_operator.reconcile.gates.gate import closed_phase, wants_open
 from dispatch_operator.reconcile.observation import Observed
-from dispatch_operator.reconcile.ownership import in_kueue_mode
+from dispatch_operator.reconcile.restarts import counts, last_restart, told_of_restarts
+from dispatch_operator.reconcile.run_state import found_obstacle, state_of, told_obstacle
 from dispatch_operator.reconcile.status import FALSE, TRUE, UNKNOWN, Readiness, compose, started_steps, told_by
-from dispatch_operator.records.core import Event
-from dispatch_operator.records.trainer import JobCounts, TrainJob
-
-QUIET_LIMIT = 30.0
-"""Seconds after which an open gate without a pod is explained by the TrainJob's newest warning."""
+from dispatch_operator.records.trainer import TrainJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class JobStatus:
         """Return the whole status."""
         named = {want.type for want in self.conditions}
         kept = [step for step in started_steps(observed) if step.type not in named]
-        extra = {**_counts(observed), **self.extra}
+        extra = {**counts(observed), **last_restart(observed), **self.extra}
         return compose(observed, self.phase, self.ready, [*kept, *self.conditions], now, extra)
 
 
@@ -63,7 +60,7 @@ def succeeded(observed: Observed, job: TrainJob) -> JobStatus:
     """Return the end of a job that did what it was asked for."""
     del observed
     complete = job.status.condition("Complete")
-    message = one_line(complete.message if complete else "") or "the job completed"
+    message = short_line(complete.message if complete else "") or "the job completed"
     return JobStatus(
         Phase.SUCCEEDED,
         Readiness(TRUE, "Succeeded", message),
@@ -72,10 +69,13 @@ def succeeded(observed: Observed, job: TrainJob) -> JobStatus:
     )
 
 
-def failed(observed: Observed, job: TrainJob) -> JobStatus:
+def failed(observed: Observed, job: TrainJob, now: float) -> JobStatus:
     """Return the end of a job that failed, with its cause."""
-    cause = cause_of_failure(job.status.condition("Failed"), observed.pods or ())
-    outcome = Outcome("Failed", cause.reason, exit_code=cause.exit_code, message=cause.message)
+    kept_it = told_obstacle(observed) or found_obstacle(observed, now)
+    cause = cause_of_failure(job.status.condition("Failed"), observed.pods or (), kept_it)
+    outcome = Outcome(
+        "Failed", cause.reason, cause.kind, cause.pod, cause.container, cause.exit_code, cause.message or None
+    )
     return _ended_badly(Phase.FAILED, cause.reason, cause.message or "the job failed", outcome)
 
 
@@ -108,7 +108,8 @@ def copy_altered(observed: Observed, problem: str, *, unread: bool) -> JobStatus
 
 def gate_stuck(observed: Observed, problem: str) -> JobStatus:
     """Return the state while the gate could not be moved; it is tried again."""
-    return _moving(*_phase(observed), wants_open(observed), f"will be tried again: {problem}")
+    state = state_of(observed, 0.0)
+    return _moving(state.phase, state.message, wants_open(observed), f"will be tried again: {problem}")
 
 
 def holding() -> JobStatus:
@@ -130,7 +131,7 @@ def _moving(phase: Phase, message: str, opening: bool, progress: str) -> JobStat
 
 def managed_by_kueue(observed: Observed, job: TrainJob) -> JobStatus:
     """Return the state of a job that Kueue manages though its backend is in plain mode."""
-    runs = any(counts.ready for counts in job.status.jobs_status)
+    runs = any(one.ready for one in job.status.jobs_status)
     state = kueue_queue.why_it_waits(job, observed.workload.obj) or "it is admitted"
     message = (
         f"Kueue manages this TrainJob though its backend has no kueue section, so that the gate can't be moved here; "
@@ -143,59 +144,10 @@ def managed_by_kueue(observed: Observed, job: TrainJob) -> JobStatus:
     )
 
 
-def going_on(observed: Observed) -> JobStatus:
+def going_on(observed: Observed, now: float) -> JobStatus:
     """Return the state of a job that has not ended; of a Start that just became whole, it is what records Started."""
-    phase, message = _phase(observed)
-    succeeded = Wanted(Condition.SUCCEEDED, UNKNOWN, phase, message)
-    return JobStatus(phase, Readiness(TRUE, phase, message), (succeeded,))
-
-
-def _phase(observed: Observed) -> tuple[Phase, str]:
-    if not is_open(observed):
-        phase = closed_phase(observed)
-        return phase, f"the start gate is {'held' if phase is Phase.HELD else 'closed'}; set spec.gate to Open to run"
-    if in_kueue_mode(observed) and not wants_open(observed):
-        # Held was recorded before the Workload was touched, and stays so until it is.
-        return Phase.HELD, "the start gate is being held"
-    jobs = _jobs(observed)
-    if any(job.ready for job in jobs):
-        return Phase.RUNNING, "the job's pods run"
-    if in_kueue_mode(observed) and (reason := kueue_queue.why_it_waits(observed.train_job.obj, observed.workload.obj)):
-        return Phase.QUEUED, reason
-    if any(job.active for job in jobs):
-        return Phase.QUEUED, "the gate is open; the job's pods are starting"
-    return Phase.QUEUED, "the gate is open; no pod of the job exists yet" + _newest_warning(observed.warnings or ())
-
-
-def _newest_warning(events: Iterable[Event]) -> str:
-    warnings = [event for event in events if event.type == "Warning"]
-    if not warnings:
-        return ""
-    newest = max(warnings, key=lambda event: event.last_timestamp or event.event_time or "")
-    return f"; the TrainJob's newest warning: {newest.reason}: {one_line(newest.message)}"
-
-
-def quiet_for(observed: Observed, job: TrainJob, now: float) -> float | None:
-    """Return for how many seconds the gate has been open without a JobSet or a pod; None when there is one."""
-    if not is_open(observed) or (in_kueue_mode(observed) and not kueue_queue.is_admitted(observed.workload.obj)):
-        return None
-    if any(counts.active or counts.ready for counts in job.status.jobs_status):
-        return None
-    suspended = job.status.condition("Suspended")
-    opened = times.read(suspended.last_transition_time) if suspended else None
-    since = opened if opened is not None else times.read(observed.start.metadata.creation_timestamp)
-    return max(0.0, now - since) if since is not None else 0.0
-
-
-def _jobs(observed: Observed) -> tuple[JobCounts, ...]:
-    return observed.train_job.obj.status.jobs_status if observed.train_job.obj else ()
-
-
-def _counts(observed: Observed) -> dict[str, int]:
-    """Return how often the JobSet restarted the job, and how often Kueue put it back into its queue."""
-    told = observed.start.status.restarts or 0
-    restarts = observed.job_set.status.restarts if observed.job_set else told
-    stats = observed.workload.obj.status.scheduling_stats.evictions if observed.workload.obj else ()
-    # Our own holds are evictions too, and no news to anybody.
-    evictions = sum(one.count for one in stats if one.reason != "Deactivated" or one.underlying_cause)
-    return {"restarts": restarts, **({"evictions": evictions} if evictions > 0 else {})}
+    state = state_of(observed, now)
+    may_run = state.phase in {Phase.QUEUED, Phase.RUNNING}
+    message = state.message + (told_of_restarts(observed) if may_run else "")
+    succeeded = Wanted(Condition.SUCCEEDED, UNKNOWN, state.reason or state.phase, message)
+    return JobStatus(state.phase, Readiness(TRUE, succeeded.reason, message), (succeeded,))

@@ -19,7 +19,7 @@ from dispatch_operator.reconcile.actions import (
     PatchStatus,
     Slot,
 )
-from dispatch_operator.records.core import Event, Pod
+from dispatch_operator.records.core import Event, Job, Pod
 from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT, DispatchBackend, DispatchStart
 from dispatch_operator.records.kueue import AdmissionCheck, ClusterQueue, LocalQueue, Workload
 from dispatch_operator.records.reading import AnyRecord
@@ -80,7 +80,15 @@ class Observed:
     job_set: JobSet | None = None
     """Cached only: it decides nothing, it is mirrored."""
     pods: tuple[Pod, ...] | None = None
+    """Of the job: those that do not run, or after its end all."""
+    trainer_job: Observation[Job] = Observation()
+    """What makes the trainer's pods."""
     warnings: tuple[Event, ...] | None = None
+    """About the TrainJob and its JobSet."""
+    child_warnings: tuple[Event, ...] | None = None
+    """About a pod that does not run, or a Job that has no pods."""
+    last_inquiry: float = 0.0
+    """When this job was last asked why it does not run, in seconds since the epoch."""
     failures: Mapping[ActionKey, ApiError] = field(default_factory=dict)
     """The last failure of each kind of action; a success of the same kind takes it away."""
     first_create: float | None = None

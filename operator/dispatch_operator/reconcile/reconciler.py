@@ -4,8 +4,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+from dispatch_operator.api.enums import Phase
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
@@ -27,6 +29,7 @@ from dispatch_operator.reconcile.actions import (
 )
 from dispatch_operator.reconcile.decide import decide
 from dispatch_operator.reconcile.events import Owned
+from dispatch_operator.reconcile.inquiries import Inquiries
 from dispatch_operator.reconcile.observation import Answer, Observation, Observed
 from dispatch_operator.records.base import KubeObject
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
@@ -55,6 +58,7 @@ class Reconciler:
     store: Store
     record_events: RecordEvents
     clock: Callable[[], float] = time.time
+    inquiries: Inquiries = field(default_factory=Inquiries)
 
     async def reconcile(self, key: Key) -> Result:
         """Bring one DispatchStart as far as it goes now.
@@ -62,7 +66,7 @@ class Reconciler:
         Returns:
             When to reconcile again, if no event does it first.
         """
-        observed = observe(self.store, key)
+        observed = self._observe(key)
         contested = failed_copies = 0
         for _ in range(BUDGET):
             if observed is None or contested > CONTESTED or failed_copies > FAILED_COPIES:
@@ -72,6 +76,8 @@ class Reconciler:
                 # What a precondition failed on was changed by somebody: it is looked at once more.
                 return replace(decision, requeue=True) if contested and decision.requeue_after is None else decision
             begun = self.clock()
+            if decision.slot is Slot.TRAINER_JOB:
+                self.inquiries.made(key, begun)
             answer = await answer_to(self.client, self.store, observed, decision)
             if isinstance(answer, ApiError):
                 contested += answer.conflict or answer.not_found
@@ -98,7 +104,14 @@ class Reconciler:
             self.store.drop_unfound(observed.start)
             return None
         self.store.put(answer)
-        return observe(self.store, key)
+        return self._observe(key)
+
+    def _observe(self, key: Key) -> Observed | None:
+        observed = observe(self.store, key)
+        if observed is None or (observed.start.status.phase or Phase.PENDING).is_end:
+            self.inquiries.forget(key)
+            return observed
+        return replace(observed, last_inquiry=self.inquiries.last(key, self.clock()))
 
     def _keep_written(self, observed: Observed, action: Action, answer: Answer) -> None:
         """Keep a status that was written, so that the watch's echo wakes nobody, and tell of it."""
@@ -161,9 +174,15 @@ async def carry_out(client: Client, namespace: str, action: Action, *, timeout: 
             raw = await client.get(kind, namespace, name, timeout=timeout)
             return None if raw is None else record("get", kind, raw)
         case List(kind=kind, owner=owner):
-            labels, fields = action.label_selector, action.field_selector
-            listed = await client.select(kind, namespace, timeout=timeout, label_selector=labels, field_selector=fields)
-            found = tuple(record("list", kind, item) for item in listed)
+            found = await client.select(
+                kind,
+                namespace,
+                timeout=timeout,
+                read=partial(record, "list", kind),
+                label_selector=action.label_selector,
+                field_selector=action.field_selector,
+                most=action.most,
+            )
             return next((one for one in found if _owns(owner, one)), None) if owner else found
         case Create(kind=kind, body=body, pause=pause):
             await asyncio.sleep(pause)

@@ -23,8 +23,12 @@ from dispatch_operator.reconcile.gates.gate import (
     was_undone,
 )
 from dispatch_operator.reconcile.gates.gated_copy import check_copy
+from dispatch_operator.reconcile.inquiries import PERIOD
+from dispatch_operator.reconcile.inquiry import may_run_and_does_not, next_inquiry, question
 from dispatch_operator.reconcile.job_status import JobStatus
 from dispatch_operator.reconcile.observation import Observed
+from dispatch_operator.reconcile.restarts import restart_to_explain
+from dispatch_operator.reconcile.run_state import never_ran
 from dispatch_operator.reconcile.teardown import clean_up
 from dispatch_operator.records.trainer import TrainJob
 
@@ -60,7 +64,9 @@ def _ended(observed: Observed, job: TrainJob, now: float) -> Action | Result:
         return _recorded(observed, job_status.succeeded(observed, job), now)
     if observed.pods is None and not observed.failure(List, Slot.PODS):
         return list_pods(observed.start)
-    return _recorded(observed, job_status.failed(observed, job), now)
+    if never_ran(observed, job) and (asks := question(observed, job)):
+        return asks
+    return _recorded(observed, job_status.failed(observed, job, now), now)
 
 
 def _going_on(observed: Observed, job: TrainJob, now: float) -> Action | Result:
@@ -91,16 +97,19 @@ def _move(observed: Observed, change: Action, now: float) -> Action | Result:
 
 
 def _mirror(observed: Observed, job: TrainJob, now: float) -> Action | Result:
-    quiet_for = job_status.quiet_for(observed, job, now)
-    if quiet_for is None:
-        return _recorded(observed, job_status.going_on(observed), now)
-    if quiet_for < job_status.QUIET_LIMIT:
-        action = _recorded(observed, job_status.going_on(observed), now)
-        return action if isinstance(action, Action) else Result(requeue_after=job_status.QUIET_LIMIT - quiet_for)
-    error = observed.failure(List, Slot.WARNINGS)
-    if observed.warnings is None and not error:
-        return list_warnings(job)
-    return _recorded(observed, job_status.going_on(observed), now, tried=error)
+    if restart_to_explain(observed):
+        for about in (list_pods(observed.start), list_warnings(observed.start)):
+            if getattr(observed, about.slot) is None and about.key not in observed.failures:
+                return about
+    if not may_run_and_does_not(observed, job):
+        return _recorded(observed, job_status.going_on(observed, now), now)
+    due = next_inquiry(observed, job)
+    if now >= due:
+        if asks := question(observed, job):
+            return asks
+        due = now + PERIOD
+    action = _recorded(observed, job_status.going_on(observed, now), now)
+    return action if isinstance(action, Action) else Result(requeue_after=due - now)
 
 
 def _recorded(observed: Observed, job: JobStatus, now: float, *, tried: ApiError | None = None) -> Action | Result:

@@ -35,6 +35,8 @@ class Labels(Record, frozen=True):
     managed_by: str | None = field(default=None, name=group.LABEL_MANAGED_BY)
     probe: str | None = field(default=None, name=group.LABEL_PROBE)
     framework: str | None = field(default=None, name=group.LABEL_FRAMEWORK)
+    replicated_job: str | None = field(default=None, name=group.LABEL_REPLICATED_JOB)
+    restart_attempt: str | None = field(default=None, name=group.LABEL_RESTART_ATTEMPT)
 
 
 class Annotations(Record, frozen=True):

@@ -52,6 +52,7 @@ class TrainJobSpec(Record, frozen=True):
     """What is read of a TrainJob's spec."""
 
     suspend: bool | None = None
+    active_deadline_seconds: int | None = None
     trainer: Trainer = Trainer()
     runtime_patches: tuple[RuntimePatch, ...] = ()
 
@@ -61,7 +62,10 @@ class JobCounts(Record, frozen=True):
 
     name: str = ""
     ready: int = 0
+    """Jobs of it whose pods are all ready, or done."""
     active: int = 0
+    """Jobs of it that have a pod which waits or runs."""
+    succeeded: int = 0
 
 
 class TrainJobStatus(ConditionedStatus, frozen=True):

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from dispatch_operator.api.group import LABEL_RESTART_ATTEMPT
 from dispatch_operator.api.models import StartRequest
 from dispatch_operator.render.escaping import escape_dollars
 
-RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 _SUBMISSIONS_OF_A_GENERATION = 10**6
 _RESTARTS_OF_A_SUBMISSION = 10**6
 
@@ -18,7 +18,7 @@ def environment(request: StartRequest) -> list[dict[str, Any]]:
         _value("DISPATCH_SUBMISSION", str(request.submission)),
         _value("DISPATCH_ATTEMPT", str(request.attempt)),
         _value("DISPATCH_K8S_EPOCH_PREFIX", str(epoch_prefix(request))),
-        _field("DISPATCH_K8S_RESTART", f"metadata.labels['{RESTART_LABEL}']"),
+        _field("DISPATCH_K8S_RESTART", f"metadata.labels['{LABEL_RESTART_ATTEMPT}']"),
         _field("DISPATCH_K8S_POD_UID", "metadata.uid"),
     ]
     work_dir = request.spec.work_dir

@@ -97,11 +97,26 @@ class FaultyApi(FakeApi):
         return await self._meet(request, timeout, lambda: FakeApi.get(self, kind, namespace, name, timeout=timeout))
 
     async def select(
-        self, kind: str, namespace: str | None, *, timeout: float, label_selector: str = "", field_selector: str = ""
-    ) -> tuple[Object, ...]:
-        def call() -> Awaitable[tuple[Object, ...]]:
+        self,
+        kind: str,
+        namespace: str | None,
+        *,
+        timeout: float,
+        read: Callable[[Object], T],
+        most: int,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> tuple[T, ...]:
+        def call() -> Awaitable[tuple[T, ...]]:
             return FakeApi.select(
-                self, kind, namespace, timeout=timeout, label_selector=label_selector, field_selector=field_selector
+                self,
+                kind,
+                namespace,
+                timeout=timeout,
+                read=read,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                most=most,
             )
 
         return await self._meet(Request("list", str(kind), ""), timeout, call)

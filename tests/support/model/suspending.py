@@ -1,7 +1,7 @@
 """The operator's connection to the model's API server: each request suspends the reconcile that makes it."""
 
 import json
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,10 +60,19 @@ class SuspendingClient:
         return await _Ask("get", kind, name, {})
 
     async def select(
-        self, kind: str, _namespace: str, *, timeout: float, label_selector: str = "", field_selector: str = ""
+        self,
+        kind: str,
+        _namespace: str,
+        *,
+        timeout: float,
+        read: Callable[[Value], Any],
+        most: int,
+        label_selector: str = "",
+        field_selector: str = "",
     ) -> Any:
         assert timeout > 0
-        return await _Ask("list", kind, "", {"labels": label_selector, "fields": field_selector})
+        listed = await _Ask("list", kind, "", {"labels": label_selector, "fields": field_selector})
+        return tuple(map(read, listed))[:most]
 
     async def create(self, kind: str, _namespace: str, body: Value, *, timeout: float) -> Any:
         assert timeout > 0

@@ -15,11 +15,14 @@
 - apiGroups: [jobset.x-k8s.io]
   resources: [jobsets]
   verbs: [list, watch]
-# Why a job failed.
+# Why a job failed, or does not run; and how many of its pods do.
 - apiGroups: [""]
   resources: [pods]
   verbs: [list]
-# Why nothing runs; and the story of each DispatchStart, for `kubectl describe`, where what is told again is counted.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get]
+# Why a job does not run; and the story of each DispatchStart, for `kubectl describe`, where what is told again is counted.
 - apiGroups: [""]
   resources: [events]
   verbs: [list, create, patch]

@@ -98,6 +98,20 @@ class Outcome(Status, frozen=True):
     ] = None
 
 
+class Restart(Status, frozen=True):
+    """A restart of the job by its JobSet, and the failure that caused it; never an outcome."""
+
+    number: Annotated[int, Meta(description="The number of the restart, counted from 1.")]
+    cause: Annotated[str, Meta(description="Why, in one word, as the cause of an outcome; Unknown when nothing tells.")]
+    message: Annotated[
+        Annotated[str, Meta(max_length=MESSAGE_LIMIT)] | None,
+        Meta(description="What is known of the cause, in a sentence."),
+    ] = None
+    pod: Annotated[str | None, Meta(description="The pod that failed first.")] = None
+    container: Annotated[str | None, Meta(description="The container in that pod.")] = None
+    exit_code: Annotated[int | None, Meta(description="The exit code of its process.")] = None
+
+
 class Condition(Status, frozen=True):
     """One aspect of the object's state, in the form that kubectl wait and kstatus read."""
 
@@ -157,6 +171,9 @@ class StartStatus(Status, frozen=True):
         ),
     ] = None
     restarts: Annotated[int | None, Meta(description="How often the JobSet restarted the job; 0 once started.")] = None
+    last_restart: Annotated[
+        Restart | None, Meta(description="The last restart by the JobSet, and the failure that caused it.")
+    ] = None
     evictions: Annotated[
         int | None, Meta(description="How often Kueue put the job back into its queue, by preemption or otherwise.")
     ] = None
