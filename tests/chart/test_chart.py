@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dispatch_operator.kube.leader_election import Lease
 from support.chart import CHART, ROOT, HelmError, Object, helm, of_kind, render
 
 NAMESPACE = "dispatch"
@@ -67,6 +68,25 @@ def test_the_operator_takes_the_lease_that_it_may_take() -> None:
     assert f"--lease={NAMESPACE}/dispatch-operator" in arguments(objects)
     named = [rule for rule in only(objects, "Role")["rules"] if "resourceNames" in rule]
     assert [rule["resourceNames"] for rule in named] == [["dispatch-operator"]]
+
+
+def test_shards_share_a_lease_and_each_has_one_more_that_only_it_may_take() -> None:
+    taken = []
+    for release, selector in (("one", "shard=a"), ("dispatch-operator", "shard notin (a, b)")):
+        objects = render(namespace=NAMESPACE, release=release, values={"selector": selector})
+        assert f"--selector={selector}" in arguments(objects)
+        assert f"--lease={NAMESPACE}/dispatch-operator" in arguments(objects)
+        (named,) = (rule["resourceNames"] for rule in only(objects, "Role")["rules"] if "resourceNames" in rule)
+        lease = Lease(NAMESPACE, "dispatch-operator", "anybody")
+        assert named == [lease.name, lease.of_shard(selector).name]
+        taken.append(named[1])
+    assert len({*taken}) == len(taken)
+
+
+def test_the_lease_of_a_shard_has_a_name_that_the_operator_takes() -> None:
+    objects = render(namespace=NAMESPACE, values={"selector": "shard=a", "nameOverride": "n" * 63})
+    (named,) = (rule["resourceNames"] for rule in only(objects, "Role")["rules"] if "resourceNames" in rule)
+    assert max(map(len, named)) <= 63
 
 
 def test_the_whole_cluster_is_served_by_default() -> None:
@@ -166,6 +186,7 @@ def test_every_value_arrives() -> None:
             "image": {"repository": "registry.example/op", "tag": "x", "pullPolicy": "Always"},
             "imagePullSecrets": [{"name": "registry"}],
             "logFormat": "text",
+            "selector": "!shard",
             "serviceAccount": {"name": "mine", "annotations": {"a": "b"}},
             "terminationGracePeriodSeconds": 7,
             "podSecurityContext": {"runAsUser": None},
@@ -190,6 +211,7 @@ def test_every_value_arrives() -> None:
     (container,) = pod["containers"]
     assert (container["image"], container["imagePullPolicy"]) == ("registry.example/op:x", "Always")
     assert "--log-format=text" in container["args"]
+    assert "--selector=!shard" in container["args"]
     assert container["resources"]["limits"] == {"memory": "1Gi"}
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
     assert pod["terminationGracePeriodSeconds"] == 7
@@ -210,6 +232,8 @@ def test_every_value_arrives() -> None:
         ({"namespaces": ["team-a", "team-a"]}, "/namespaces"),
         ({"namespaces": ["Team A"]}, "/namespaces/0"),
         ({"logFormat": "xml"}, "/logFormat"),
+        ({"selector": "shard: a"}, "/selector"),
+        ({"selector": {"shard": "a"}}, "/selector"),
         ({"podLabels": {"a": 1}}, "/podLabels/a"),
     ],
 )

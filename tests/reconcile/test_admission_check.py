@@ -1,5 +1,6 @@
 """The AdmissionCheck controller over a fake API."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -146,6 +147,29 @@ async def test_the_state_of_the_check(
 async def test_workloads_of_others(api: ApplyingApi, what: str, owners: list[Object], want: str | None) -> None:
     await put(api, make_check(), make_workload(owners=owners)).reconcile(KEY)
     assert [body["status"]["admissionChecks"][0]["state"] for body in api.applied] == ([want] if want else []), what
+
+
+async def test_that_a_start_is_gone_is_said_after_a_live_read_only(api: ApplyingApi) -> None:
+    checks = put(api, make_check(), make_workload("Ready"), make_job(), started("Open"))
+    checks.store.drop(watched(api.one("DispatchStart")))
+    await checks.reconcile(KEY)
+    assert api.applied == []
+    assert [str(request) for request in api.requests] == ["get DispatchStart"]
+
+
+async def test_a_job_of_others_costs_no_read_of_a_start(api: ApplyingApi) -> None:
+    await put(api, make_check(), make_workload("Ready"), make_job(labels={})).reconcile(KEY)
+    assert api.requests == []
+
+
+async def test_a_start_of_another_shard_is_left_to_it_as_soon_as_that_is_known(api: ApplyingApi) -> None:
+    known = put(api, make_check(), make_workload("Ready"), make_job(), started("Closed"))
+    # The watch has not told of the TrainJob.
+    known.store.drop(watched(api.one("TrainJob")))
+    await replace(known, serves_start=lambda key: key != Key(NAMESPACE, "llama-s1")).reconcile(KEY)
+    assert api.applied == []
+    await known.reconcile(KEY)
+    assert len(api.applied) == 1
 
 
 async def test_only_the_entry_is_applied(api: ApplyingApi) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from aiohttp import web
 
+from dispatch_operator.kube.leader_election import Lease
 from support.broken_streams import hangs
 from support.list_watch_server import Fault, Moment
 from support.service import PROGRAM, shown
@@ -74,18 +75,25 @@ async def never(request: web.Request) -> web.StreamResponse:
 
 
 class Leases:
-    """Answers what is asked of one Lease, and nothing else."""
+    """Answers what is asked of Leases, and nothing else."""
 
     def __init__(self) -> None:
-        self._held: dict[str, Any] = {}
+        self.held: dict[str, Any] = {}
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         """Answer a request."""
-        if "/leases" not in request.path or (request.method == "GET" and not self._held):
+        name = request.path.rpartition("/leases/")[2]
+        if "/leases" not in request.path or (request.method == "GET" and name not in self.held):
             return await absent(request)
         if request.method != "GET":
-            self._held = await request.json()
-        return web.json_response(self._held)
+            lease = await request.json()
+            name = lease["metadata"]["name"]
+            self.held[name] = lease
+        return web.json_response(self.held[name])
+
+    def holders(self) -> dict[str, str | None]:
+        """Return who holds each Lease by its name."""
+        return {name: lease["spec"].get("holderIdentity") for name, lease in self.held.items()}
 
 
 def clean(log: Path) -> bool:
@@ -141,6 +149,33 @@ async def test_with_the_lease_held_and_an_api_server_that_answers_no_more(tmp_pa
         server.others = never
         server.hang_up()
         server.faults += [Fault(moment, hangs, "dispatchstarts") for moment in (Moment.FIRST_PAGE, Moment.WATCH)]
+        assert await process.terminated() == 0
+        assert clean(process.log)
+
+
+async def test_as_a_shard_that_gives_both_its_leases_back(tmp_path: Path) -> None:
+    leases = Leases()
+    server = WholeServer(others=leases)
+    arguments = ("--lease=team-a/one", "--selector=shard=a")
+    async with server.serving() as client, running(client.server, tmp_path, *arguments) as process:
+        await process.until(process.says("caring for what belongs to no DispatchStart"))
+        assert sorted(leases.held) == ["one", Lease("team-a", "one", "").of_shard("shard=a").name]
+        assert all(leases.holders().values())
+        assert await process.terminated() == 0
+        assert not any(leases.holders().values())
+        assert clean(process.log)
+
+
+async def test_as_a_shard_with_an_api_server_that_answers_no_more(tmp_path: Path) -> None:
+    server = WholeServer(others=Leases())
+    for number in range(STARTS):
+        server.put(f"start-{number}", "dispatchstarts")["metadata"]["labels"] = {"shard": "a"}
+    arguments = ("--lease=team-a/one", "--selector=shard=a")
+    async with server.serving() as client, running(client.server, tmp_path, *arguments) as process:
+        await process.until(process.says("caring for what belongs to no DispatchStart"))
+        await process.until(process.says("reconciles begin"))
+        server.others = never
+        server.hang_up()
         assert await process.terminated() == 0
         assert clean(process.log)
 

@@ -2,18 +2,22 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 import pytest
 from aiohttp import web
 
+from dispatch_operator.api.label_selector import LabelSelector
 from dispatch_operator.controllers import frame
-from dispatch_operator.controllers.frame import Frame
+from dispatch_operator.controllers.frame import Elect, Frame
+from dispatch_operator.kube.leader_election import LeaseLostError
 from dispatch_operator.kube.reflector import Reflector
 from dispatch_operator.kube.reflectors import ReflectorEndedError
 from support.broken_streams import answers, hangs
+from support.builders import JOB, NAME
 from support.list_watch_server import Fault, Moment
-from support.whole_server import WholeServer
+from support.whole_server import WholeServer, absent
 
 pytestmark = pytest.mark.looptime
 
@@ -21,9 +25,9 @@ pytestmark = pytest.mark.looptime
 class Serving:
     """A frame that serves in a task of its own."""
 
-    def __init__(self, client: Any, *namespaces: str) -> None:
-        self.frame = Frame(client, namespaces)
-        self.task = asyncio.create_task(self.frame.serve("test"))
+    def __init__(self, client: Any, *namespaces: str, selector: str = "", elect: Elect | None = None) -> None:
+        self.frame = Frame(client, namespaces, LabelSelector.parse(selector) if selector else None)
+        self.task = asyncio.create_task(self.frame.serve("test", elect))
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,6 +113,86 @@ async def test_a_reflector_that_ends_ends_the_process_with_an_error(monkeypatch:
         async with asyncio.timeout(5):
             with pytest.raises(ReflectorEndedError, match="the reflector of Workload has ended"):
                 await task
+
+
+class Election:
+    """An election that is won, and lost, when a test says so."""
+
+    def __init__(self) -> None:
+        self.won, self.lost = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, work: Callable[[], Awaitable[None]]) -> None:
+        await self.won.wait()
+        working = asyncio.ensure_future(work())
+        await self.lost.wait()
+        working.cancel()
+        raise LeaseLostError("the Lease was lost")
+
+
+def put_rest(server: WholeServer) -> None:
+    """Put what belongs to no DispatchStart, so that each controller has something to do; and a job of start-b."""
+    prefix = "dispatch.phpboyscout.uk"
+    ours = {
+        f"{prefix}/job-id": JOB,
+        f"{prefix}/submission": "1",
+        "app.kubernetes.io/managed-by": "dispatch-operator",
+    }
+    server.put("default", "dispatchbackends")
+    orphan = server.put(NAME, "trainingruntimes")["metadata"]
+    orphan |= {"labels": ours, "annotations": {f"{prefix}/start": "gone", f"{prefix}/start-uid": "gone-uid"}}
+    check = server.put("check", "admissionchecks", namespace="", controllerName=f"{prefix}/start")
+    check["status"] = {"conditions": [{"type": "Active", "status": "True", "observedGeneration": 0}]}
+    for name, kind, owner in (("of-others", "Job", "x"), ("of-b", "TrainJob", NAME)):
+        workload = server.put(name, "workloads")
+        workload["metadata"]["ownerReferences"] = [{"kind": kind, "name": owner, "uid": f"{kind}-uid"}]
+        workload["status"] = {"admissionChecks": [{"name": "check", "state": "Retry"}]}
+    start = server.put("start-b", "dispatchstarts")["metadata"]
+    start["labels"] = {"shard": "b"}
+    of_start = {f"{prefix}/start": "start-b", f"{prefix}/start-uid": start["uid"]}
+    job = {"name": NAME, "namespace": "team-a", "uid": "TrainJob-uid", "labels": ours, "annotations": of_start}
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        # No watch has told of it yet.
+        if request.path.endswith(f"/trainjobs/{NAME}"):
+            return web.json_response({"metadata": job, "spec": {}})
+        return await absent(request)
+
+    server.others = answer
+
+
+async def test_a_shard_serves_what_it_selects_and_the_rest_once_it_is_elected(caplog: pytest.LogCaptureFixture) -> None:
+    server, election = WholeServer(), Election()
+    server.put("start-a", "dispatchstarts")["metadata"]["labels"] = {"shard": "a"}
+    put_rest(server)
+    async with server.serving() as client, Serving(client, selector="shard=a", elect=election):
+        await asyncio.sleep(5)
+        assert any(asked.endswith("/start-a/status") for asked in server.asked)
+        assert not any(path in asked for asked in server.asked for path in (NAME, "/workloads/", "/start-b"))
+        assert "team-a/default can't be used" not in caplog.text
+        # Nobody tells anew of what was there already.
+        election.won.set()
+        await asyncio.sleep(5)
+        assert "team-a/default can't be used" in caplog.text
+        assert any(asked.startswith("GET") and asked.endswith(f"/trainingruntimes/{NAME}") for asked in server.asked)
+        assert any(asked.startswith("PATCH") and "/workloads/of-others/" in asked for asked in server.asked)
+        assert any(asked.startswith("GET") and asked.endswith(f"/trainjobs/{NAME}") for asked in server.asked)
+        assert not any("/workloads/of-b/" in asked or "/start-b" in asked for asked in server.asked)
+        # It moves, and its new shard learns of it by its watch.
+        server.put("start-b", "dispatchstarts")["metadata"]["labels"] = {"shard": "a"}
+        await asyncio.sleep(5)
+        assert any(asked.endswith("/start-b/status") for asked in server.asked)
+
+
+async def test_a_shard_that_loses_its_election_ends_with_its_error() -> None:
+    server, election = WholeServer(), Election()
+    async with server.serving() as client, Serving(client, selector="shard=a", elect=election) as serving:
+        election.won.set()
+        await asyncio.sleep(5)
+        assert not serving.task.done()
+        election.lost.set()
+        async with asyncio.timeout(5):
+            with pytest.raises(LeaseLostError):
+                await serving.task
 
 
 @pytest.mark.parametrize("moment", [Moment.FIRST_PAGE, Moment.WATCH, None])

@@ -1,6 +1,7 @@
 """The Lease under an API server that answers with no JSON, or not at all."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -57,6 +58,16 @@ async def api(server: Server) -> AsyncIterator[client.ApiClient]:
         configuration.host = str(served.make_url("")).rstrip("/")
         async with client.ApiClient(configuration) as api:
             yield api
+
+
+def test_each_selector_has_a_lease_of_its_own() -> None:
+    selectors = ["shard=a", "shard=b", "shard in (a, b)", "!shard"]
+    leases = {LEASE.of_shard(selector) for selector in selectors}
+    assert len(leases) == len(selectors)
+    assert LEASE not in leases
+    assert all(re.fullmatch("l-[0-9a-f]{10}", lease.name) for lease in leases)
+    assert {(lease.namespace, lease.holder) for lease in leases} == {("n", "me")}
+    assert LEASE.of_shard("shard=a") in leases
 
 
 @pytest.mark.parametrize("answer", [(429, "Too many requests, please try again later."), (502, "<html>"), (503, "")])

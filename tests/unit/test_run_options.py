@@ -48,6 +48,10 @@ def kubeconfig(tmp_path: Path) -> str:
         (["-A", "--lease", "/name"], '"" is not the name of a namespace'),
         (["-A", "--lease", "team-a/"], '"" is not the name of a Lease'),
         (["-A", "--lease", "team-a/b/c"], '"b/c" is not the name of a Lease'),
+        (["-A", "--selector", "shard=a"], "--selector needs --lease NAMESPACE/NAME"),
+        (["-A", "--lease", "n/l", "--selector", ""], 'Invalid value for --selector: "" is not a label selector'),
+        (["-A", "--lease", "n/l", "-l", "shard=a b"], '"shard=a b" is not a label selector: KEY=VALUE, KEY!=VALUE'),
+        (["-A", "--lease", "n/" + ".".join(["l" * 60] * 4), "-l", "a=b"], "is not the name of a Lease of a shard"),
     ],
 )
 def test_an_option_that_can_not_be_used_is_named(arguments: list[str], says: str) -> None:

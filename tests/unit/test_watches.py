@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.label_selector import LabelSelector
 from dispatch_operator.controllers.enqueue import key_of, starts_of, targets_of
+from dispatch_operator.controllers.shard import Shard
 from dispatch_operator.controllers.watches import WATCHES, Route, StoreAndEnqueue, is_relevant, supervised
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.index import Key
@@ -208,7 +210,8 @@ async def test_thousands_of_others_leave_nothing_behind() -> None:
 )
 async def test_each_kind_has_a_reflector_for_each_namespace(namespaces: tuple[str, ...], want: list[str]) -> None:
     client: Any = None
-    found = list(supervised(client, Store(), [], namespaces, lambda: 0.0))
+    store = Store()
+    found = list(supervised(client, store, [], namespaces, clock=lambda: 0.0, shard=Shard(store, LabelSelector())))
     assert [str(each.reflector) for each in found] == want
     # A cluster may lack Kueue.
     lacking = {str(each.reflector).split(maxsplit=1)[0] for each in found if not each.required}

@@ -9,11 +9,13 @@ import signal
 import socket
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import click
 import kopf
 
+from dispatch_operator.api.label_selector import FORMS, LabelSelector, LabelSelectorError
 from dispatch_operator.api.quoting import quote
 from dispatch_operator.cli.options import must_be_name, must_be_namespace
 from dispatch_operator.cli.output import Command
@@ -55,6 +57,12 @@ MOST_PORTS = 65_535
     metavar="NAMESPACE/NAME",
     help="Work only while holding this Lease; of several operators the others wait. It is created when missing.",
 )
+@click.option(
+    "--selector",
+    "-l",
+    metavar="SELECTOR",
+    help="Serve the DispatchStarts whose labels it selects, as one shard of several with the same --lease.",
+)
 def run_command(  # noqa: PLR0913 - one argument an option.
     *,
     namespaces: tuple[str, ...],
@@ -64,6 +72,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     verbose: bool,
     health: str | None,
     lease: str | None,
+    selector: str | None,
 ) -> None:
     """Run the operator until SIGTERM or SIGINT.
 
@@ -80,6 +89,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     Examples:
       dispatch-operator run --namespace team-a --namespace team-b
       dispatch-operator run --all-namespaces --log-format json --health 0.0.0.0:8080
+      dispatch-operator run --all-namespaces --lease dispatch/operator --selector shard=a
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
     if namespaces and all_namespaces:
         raise click.UsageError("--namespace and --all-namespaces can't be combined: leave one of them out")
@@ -87,7 +97,11 @@ def run_command(  # noqa: PLR0913 - one argument an option.
         raise click.UsageError("say which namespaces to serve: --namespace NAME (repeatable) or --all-namespaces")
     for namespace in namespaces:
         must_be_namespace(namespace, "--namespace")
-    options = Options(namespaces, kubeconfig, _address(health), _lease(lease))
+    if selector is not None and lease is None:
+        raise click.UsageError(
+            "--selector needs --lease NAMESPACE/NAME, the same for all shards: one of them cares for the backends"
+        )
+    options = Options(namespaces, kubeconfig, _address(health), _lease(lease, selector), _selector(selector))
     kopf.configure(verbose=verbose, log_format=kopf.LogFormat.JSON if log_format == "json" else kopf.LogFormat.FULL)
     if not verbose:
         # A line for every event of every object says nothing that the operator's own lines do not.
@@ -109,6 +123,9 @@ class Options(NamedTuple):
     address: tuple[str, int] | None
     """Where the pod's probes are answered."""
     lease: Lease | None
+    """Of all shards, where there are several."""
+    selector: LabelSelector | None
+    """Of the DispatchStarts to serve; None for all."""
 
 
 async def _run(options: Options) -> None:
@@ -120,14 +137,16 @@ async def _run(options: Options) -> None:
             await _answer(stack, health, *options.address)
 
         async def serve() -> None:
-            frame = Frame(client, options.namespaces)
+            frame = Frame(client, options.namespaces, options.selector)
             health.unready = frame.reflectors.unready
             try:
-                await frame.serve(_identity())
+                await frame.serve(_identity(), partial(lead, client.api, lease) if lease and options.selector else None)
             finally:
                 health.unready = None
 
-        await _until_signalled(lead(client.api, options.lease, serve) if options.lease else serve())
+        lease = options.lease
+        own = lease.of_shard(options.selector.text) if lease and options.selector else lease
+        await _until_signalled(lead(client.api, own, serve) if own else serve())
 
 
 async def _answer(stack: AsyncExitStack, health: Health, host: str, port: int) -> None:
@@ -174,7 +193,17 @@ def _address(health: str | None) -> tuple[str, int] | None:
     return host.strip("[]"), int(port)
 
 
-def _lease(lease: str | None) -> Lease | None:
+def _selector(selector: str | None) -> LabelSelector | None:
+    if selector is None:
+        return None
+    try:
+        return LabelSelector.parse(selector)
+    except LabelSelectorError as error:
+        text = f"{quote(selector)} is not a label selector: {FORMS}"
+        raise click.BadParameter(text, param_hint="--selector") from error
+
+
+def _lease(lease: str | None, selector: str | None) -> Lease | None:
     if lease is None:
         return None
     namespace, slash, name = lease.partition("/")
@@ -182,4 +211,7 @@ def _lease(lease: str | None) -> Lease | None:
         raise click.BadParameter(f"{quote(lease)} is not NAMESPACE/NAME", param_hint="--lease")
     must_be_namespace(namespace, "--lease")
     must_be_name(name, "--lease", "a Lease")
-    return Lease(namespace, name, _identity())
+    made = Lease(namespace, name, _identity())
+    if selector is not None:
+        must_be_name(made.of_shard(selector).name, "--lease", "a Lease of a shard")
+    return made

@@ -20,7 +20,7 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
-from dispatch_operator.reconcile.ownership import start_uid
+from dispatch_operator.reconcile.ownership import made_for, start_uid
 from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT, DispatchStart
 from dispatch_operator.records.kueue import AdmissionCheck, Workload
 from dispatch_operator.records.trainer import TrainJob
@@ -34,6 +34,12 @@ READY, PENDING = "Ready", "Pending"
 def is_ours(check: AdmissionCheck | None) -> bool:
     """Tell whether dispatch is the controller of an AdmissionCheck."""
     return check is not None and check.spec.controller_name == CHECK_CONTROLLER
+
+
+def is_of_start(train_job: TrainJob) -> bool:
+    """Tell whether a TrainJob was made for a DispatchStart, and not for a probe."""
+    labels = train_job.metadata.labels
+    return labels.managed_by == MANAGED_BY and start_uid(train_job) is not None and not labels.probe
 
 
 def wanted_state(state: str, train_job: TrainJob, start: DispatchStart | None) -> tuple[str, str]:
@@ -71,6 +77,8 @@ class AdmissionChecks:
     client: Client
     store: Store
     clock: Callable[[], float] = time.time
+    serves_start: Callable[[Key], bool] = lambda _: True
+    """Whether a DispatchStart is another operator's, which then sets the state for it."""
 
     async def reconcile(self, key: Key) -> Result:
         """Reconcile one AdmissionCheck (a key without a namespace) or one Workload."""
@@ -126,8 +134,18 @@ class AdmissionChecks:
             train_job = await typed.get(self.client, TrainJob, namespace, owner.name)
         if train_job is None or train_job.metadata.uid != owner.uid:
             return PENDING, "the TrainJob is gone"
-        name = train_job.metadata.annotations.start or ""
-        return wanted_state(state, train_job, self.store.get(DispatchStart, namespace, name))
+        start = Key(namespace, train_job.metadata.annotations.start or "-")
+        if not self.serves_start(start):
+            # It was not known yet whose the TrainJob is.
+            return state, "another operator serves the DispatchStart"
+        return wanted_state(state, train_job, await self._start(start, train_job, state))
+
+    async def _start(self, key: Key, train_job: TrainJob, state: str) -> DispatchStart | None:
+        start = self.store.get(DispatchStart, *key)
+        if state == PENDING or not is_of_start(train_job) or (start is not None and made_for(train_job, start)):
+            return start
+        # "Gone" is a verdict, and puts a job that runs back into its queue.
+        return await typed.get(self.client, DispatchStart, *key)
 
     async def _apply(self, obj: AdmissionCheck | Workload, status: dict[str, Any]) -> None:
         meta = obj.metadata

@@ -12,6 +12,7 @@ from typing import Any
 
 import kopf
 
+from dispatch_operator.api.label_selector import LabelSelector
 from dispatch_operator.controllers.admission_check import AdmissionChecks
 from dispatch_operator.controllers.backend import BackendController
 from dispatch_operator.controllers.enqueue import backends_of, starts_of, targets_of, workloads_of
@@ -19,6 +20,7 @@ from dispatch_operator.controllers.event_recorder import EventRecorder
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
+from dispatch_operator.controllers.shard import Shard, if_served
 from dispatch_operator.controllers.watches import Route, supervised
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Client
@@ -46,43 +48,54 @@ SCAN_PAUSES = (1.0, 1.0, 2.0, 3.0, 5.0, 8.0) + (10.0,) * 10_000
 """Seconds between kopf's requests at its start: an API server that is away for a day must not end the process."""
 
 
+Elect = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
+"""Waits until this operator is the one of all shards that cares for the rest, and runs what it is given while it is."""
+
+
 class Frame:
     """One operator: its store, its work queues, and the reflectors that feed them."""
 
-    def __init__(self, client: Client, namespaces: Sequence[str]) -> None:
-        """Prepare to serve namespaces; none for all."""
+    def __init__(self, client: Client, namespaces: Sequence[str], selector: LabelSelector | None = None) -> None:
+        """Prepare to serve namespaces, none for all, and of their DispatchStarts those that are selected."""
         store = Store()
+        shard = Shard(store, selector or LabelSelector())
         self._client = client
+        self._store = store
+        self._shard = shard
         self._recorder = EventRecorder(client)
         starts = Reconciler(client, store, self._recorder.record_events)
         backends = BackendController(client, store, self._recorder.record_events)
         leftovers = Leftovers(ForegroundDeletion(client, store), OrphanedCopies(client, store))
         self._routes = [
-            Route(_queue(starts.reconcile, MAX_CONCURRENT), starts_of),
-            Route(_queue(backends.reconcile, PROBES), backends_of),
-            Route(_queue(leftovers.reconcile, MAX_CONCURRENT), targets_of),
+            Route(_queue(shard.serves_start, starts.reconcile, MAX_CONCURRENT), starts_of),
+            Route(_queue(shard.serves_rest, backends.reconcile, PROBES), backends_of),
+            Route(_queue(shard.serves_target, leftovers.reconcile, MAX_CONCURRENT), targets_of),
         ]
         if not namespaces:
             # AdmissionChecks are the cluster's: a namespaced operator only reads them.
-            checks = AdmissionChecks(client, store)
-            self._routes.append(Route(_queue(checks.reconcile, MAX_CONCURRENT), workloads_of))
+            checks = AdmissionChecks(client, store, serves_start=shard.serves_start)
+            self._routes.append(Route(_queue(shard.serves_workload, checks.reconcile, MAX_CONCURRENT), workloads_of))
         self.reflectors = Reflectors(
-            time.monotonic, *supervised(client, store, self._routes, namespaces, time.monotonic)
+            time.monotonic, *supervised(client, store, self._routes, namespaces, clock=time.monotonic, shard=shard)
         )
+        self._elect: Elect | None = None
         self._work: asyncio.Task[None] | None = None
         self._sessions: list[Any] = []
         """Those that kopf was given."""
         self._stop = asyncio.Event()
 
-    async def serve(self, identity: str) -> None:
+    async def serve(self, identity: str, elect: Elect | None = None) -> None:
         """Serve until a signal comes.
 
         Args:
             identity: Of this process, for kopf.
+            elect: Says when this operator cares for what belongs to no DispatchStart; None when others never do.
 
         Raises:
             ReflectorEndedError: A reflector ended, which it never does by itself.
+            Exception: The election ended, as it says.
         """
+        self._elect = elect
         try:
             await kopf.operator(
                 registry=self._registry(),
@@ -125,11 +138,28 @@ class Frame:
     async def _watch(self) -> None:
         """Watch, and reconcile as soon as everything that can be listed has been."""
         releasing = asyncio.create_task(self._release_when_listed())
+        for_ever: list[asyncio.Future[Any]] = [asyncio.create_task(self.reflectors.run())]
+        if self._elect:
+            for_ever.append(asyncio.ensure_future(self._elect(self._care_for_rest)))
         try:
-            await self.reflectors.run()
+            ended, _ = await asyncio.wait(for_ever, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                task.result()
         finally:
-            releasing.cancel()
-            await asyncio.gather(releasing, return_exceptions=True)
+            for task in (releasing, *for_ever):
+                task.cancel()
+            await asyncio.gather(releasing, *for_ever, return_exceptions=True)
+
+    async def _care_for_rest(self) -> None:
+        """Care for what belongs to no DispatchStart, until cancelled; what others have left is looked at now."""
+        logger.info("caring for what belongs to no DispatchStart, for all shards")
+        self._shard.cares_for_rest = True
+        _of_starts, *of_rest = self._routes
+        for obj in tuple(self._store):
+            for queue, concerned in of_rest:
+                for key in concerned(self._store, obj):
+                    queue.add(key)
+        await asyncio.get_running_loop().create_future()
 
     async def _release_when_listed(self) -> None:
         await self.reflectors.listed()
@@ -147,8 +177,10 @@ class Frame:
         """
         if self._work:
             self._work.cancel()
-            await asyncio.gather(self._work, return_exceptions=True)
         await asyncio.gather(*(route.queue.close(grace_period=grace_period) for route in self._routes))
+        if self._work:
+            # An election may have taken the same time to give its Lease back.
+            await asyncio.gather(self._work, return_exceptions=True)
         await self._recorder.shutdown(grace_period=posting_period)
 
     def _login(self) -> Callable[..., Any]:
@@ -166,8 +198,10 @@ class Frame:
         return login
 
 
-def _queue(reconcile: Callable[[Key], Awaitable[Result]], max_concurrent: int) -> WorkQueue[Key]:
-    return WorkQueue(reconcile, max_concurrent=max_concurrent, group=lambda key: key.namespace)
+def _queue(
+    serves: Callable[[Key], bool], reconcile: Callable[[Key], Awaitable[Result]], max_concurrent: int
+) -> WorkQueue[Key]:
+    return WorkQueue(if_served(serves, reconcile), max_concurrent=max_concurrent, group=lambda key: key.namespace)
 
 
 def settings() -> kopf.OperatorSettings:

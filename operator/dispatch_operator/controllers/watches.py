@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 from dispatch_operator.api.group import LABEL_JOB
 from dispatch_operator.api.kinds import RESOURCES, Kind
 from dispatch_operator.api.names import is_object_name
+from dispatch_operator.controllers.shard import NotesLabels, Shard
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.known_objects import Identity, read_metadata
 from dispatch_operator.kube.list_watch import ListWatch
-from dispatch_operator.kube.reflector import Reflector
+from dispatch_operator.kube.reflector import Reflector, ResourceEventHandler
 from dispatch_operator.kube.reflectors import Supervised
 from dispatch_operator.kube.store import Store
 from dispatch_operator.records.reading import AnyRecord, read_watched
@@ -121,8 +122,14 @@ def _is_target(owner: object) -> bool:
     return False
 
 
-def supervised(
-    client: Client, store: Store, routes: Sequence[Route], namespaces: Sequence[str], clock: Callable[[], float]
+def supervised(  # noqa: PLR0913 - what a reflector needs.
+    client: Client,
+    store: Store,
+    routes: Sequence[Route],
+    namespaces: Sequence[str],
+    *,
+    clock: Callable[[], float],
+    shard: Shard,
 ) -> Iterator[Supervised]:
     """Yield a reflector for each kind, or for each namespace of it.
 
@@ -132,11 +139,14 @@ def supervised(
         routes: Whom changes wake.
         namespaces: To serve; none for all.
         clock: Seconds, for the reflectors' state.
+        shard: Learns of the labels of DispatchStarts.
     """
     for watch in WATCHES:
         if watch.clusterwide_only and namespaces:
             continue
-        handler = StoreAndEnqueue(watch.kind, store, routes)
+        handler: ResourceEventHandler = StoreAndEnqueue(watch.kind, store, routes)
+        if watch.kind is Kind.DISPATCH_START:
+            handler = NotesLabels(shard, handler)
         for namespace in (namespaces or (None,)) if RESOURCES[watch.kind].namespaced else (None,):
             source = ListWatch(client, watch.kind, namespace, watch.label_selector, watch.metadata_only)
             yield Supervised(Reflector(source, handler, clock), watch.required)

@@ -4,10 +4,11 @@ A second operator waits. A leader that stops gives the Lease back; one that cras
 """
 
 import asyncio
+import hashlib
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import aiohttp
 from kubernetes_asyncio import client
@@ -22,6 +23,8 @@ LIFETIME, RENEW_WITHIN, RENEW_EVERY = 15, 10, 2
 CALL_SECONDS = 5.0
 GIVE_BACK_SECONDS = 3.0
 """Together with what is waited for before, the process ends within ten seconds of a signal."""
+SUFFIX_LENGTH = 10
+"""Characters of a shard's Lease after its -; the chart cuts the same hash, to name it in a Role."""
 
 
 class Lease(NamedTuple):
@@ -30,6 +33,10 @@ class Lease(NamedTuple):
     namespace: str
     name: str
     holder: str
+
+    def of_shard(self, selector: str) -> Self:
+        """Return the Lease of the operators that serve what a selector selects; each selector has one of its own."""
+        return self._replace(name=f"{self.name}-{hashlib.sha256(selector.encode()).hexdigest()[:SUFFIX_LENGTH]}")
 
 
 class LeaseLostError(Exception):
@@ -97,7 +104,7 @@ async def lead(api: client.ApiClient, lease: Lease, serve: Callable[[], Awaitabl
     logger.info("waiting for Lease %s/%s", lease.namespace, lease.name)
     try:
         await _first(leading.wait(), election)
-        logger.info("leading as %s", lease.holder)
+        logger.info("leading by Lease %s/%s as %s", lease.namespace, lease.name, lease.holder)
         async with asyncio.timeout(RENEW_WITHIN) as lock.expiry:
             await _first(serve(), election)
     except TimeoutError as error:

@@ -4,8 +4,9 @@ See docs/contract.md, Live verdicts.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from dispatch_operator.api.kinds import Kind
@@ -49,6 +50,10 @@ class Store:
         self._quiet: dict[str, str] = {}
         """By UID, the resourceVersion that tells nothing new."""
         self._waiting: set[asyncio.Future[None]] = set()
+
+    def __iter__(self) -> Iterator[AnyRecord]:
+        """Iterate over all objects."""
+        return chain.from_iterable(objects.values() for objects in self._objects.values())
 
     def get(self, kind: type[R], namespace: str, name: str) -> R | None:
         """Return what the watch last said of an object; None when it said nothing, or that it is gone."""

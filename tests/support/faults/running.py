@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.label_selector import LabelSelector
 from dispatch_operator.controllers.admission_check import AdmissionChecks
 from dispatch_operator.controllers.enqueue import starts_of, targets_of, workloads_of
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
+from dispatch_operator.controllers.shard import Shard, if_served
 from dispatch_operator.controllers.watches import WATCHES, is_relevant
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.index import Key
@@ -26,30 +28,34 @@ WATCHED = {watch.kind.value for watch in WATCHES}
 Route = tuple[WorkQueue[Key], Callable[[Store, AnyRecord], Iterable[Key]]]
 
 
-@dataclass
+@dataclass(eq=False)
 class RunningOperator:
-    """One cluster-wide operator over a world."""
+    """One cluster-wide operator over a world, or a shard of several."""
 
     world: FaultyApi
+    client: Any = None
+    """What it asks in the world's place."""
+    selector: LabelSelector = field(default_factory=LabelSelector)
     store: Store = field(default_factory=Store)
     routes: tuple[Route, ...] = ()
+    shard: Shard = field(init=False)
 
     def start(self) -> None:
         """List everything, then watch and work."""
-        cluster: Any = self.world
+        cluster: Any = self.client or self.world
         store, clock = self.store, self.world.clock
+        shard = self.shard = Shard(store, self.selector)
+        starts = Reconciler(cluster, store, lambda *_: None, clock)
         leftovers = Leftovers(ForegroundDeletion(cluster, store), OrphanedCopies(cluster, store))
-        checks = AdmissionChecks(cluster, store, clock)
+        checks = AdmissionChecks(cluster, store, clock, shard.serves_start)
         self.routes = (
-            (
-                WorkQueue(Reconciler(cluster, store, lambda *_: None, clock).reconcile, max_concurrent=20),
-                starts_of,
-            ),
-            (WorkQueue(leftovers.reconcile, max_concurrent=20), targets_of),
-            (WorkQueue(checks.reconcile, max_concurrent=20), workloads_of),
+            (WorkQueue(if_served(shard.serves_start, starts.reconcile), max_concurrent=20), starts_of),
+            (WorkQueue(if_served(shard.serves_target, leftovers.reconcile), max_concurrent=20), targets_of),
+            (WorkQueue(if_served(shard.serves_workload, checks.reconcile), max_concurrent=20), workloads_of),
         )
         for (kind, _, _), obj in self.world.objects.items():
             if _is_watched(kind, obj):
+                self._label(obj)
                 store.put(watched(obj))
         for (kind, _, _), obj in list(self.world.objects.items()):
             self.told(kind, obj, deleted=False)
@@ -59,6 +65,7 @@ class RunningOperator:
         """Take in an event of a watch, as the frame does."""
         if not _is_watched(kind, obj):
             return
+        self._label(obj)
         if not deleted:
             self.store.put(watched(obj))
         concerned = [(queue, set(whom(self.store, watched(obj)))) for queue, whom in self.routes]
@@ -67,6 +74,17 @@ class RunningOperator:
         for queue, keys in concerned:
             for key in sorted(keys):
                 queue.add(key)
+
+    def care_for_rest(self) -> None:
+        """Become the one of all shards that cares for what belongs to no DispatchStart."""
+        self.shard.cares_for_rest = True
+        for (kind, _, _), obj in list(self.world.objects.items()):
+            self.told(kind, obj, deleted=False)
+
+    def _label(self, obj: Object) -> None:
+        meta = obj["metadata"]
+        if obj["kind"] == Kind.DISPATCH_START:
+            self.shard.label(Key(meta["namespace"], meta["name"]), meta.get("labels", {}))
 
     async def end(self) -> None:
         """Die at once, whatever goes on."""

@@ -18,6 +18,12 @@
 {{- .Values.serviceAccount.name | default (ternary (include "dispatch-operator.fullname" .) "default" .Values.serviceAccount.create) -}}
 {{- end -}}
 
+{{/* The Lease of a release that works alone; releases with a selector share one. A shard's own is eleven characters longer. */}}
+{{- define "dispatch-operator.lease" -}}
+{{- $shared := include "dispatch-operator.name" . | trunc 52 | trimSuffix "-" -}}
+{{- ternary $shared (include "dispatch-operator.fullname" .) (ne .Values.selector "") -}}
+{{- end -}}
+
 {{- define "dispatch-operator.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "dispatch-operator.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
