@@ -72,6 +72,7 @@ def test_defaults_are_the_contracts() -> None:
         ".spec.retry": "OnChange",
         ".spec.request.generation": 0,
         ".spec.request.attempt": 0,
+        ".spec.request.spec.extensions.kubeflow/RuntimeRef.kind": "ClusterTrainingRuntime",
         ".spec.request.spec.gpusPerNode": 0,
         ".spec.request.spec.procsPerNode": 0,
         ".status": {"observedGeneration": -1},
@@ -116,6 +117,7 @@ def test_verdicts_are_left_to_the_operator() -> None:
     assert found == {
         ".spec.command": ["maxItems"],
         ".spec.env": ["maxProperties"],
+        ".spec.timeLimit": ["maxLength"],
         ".spec.extensions": ["maxProperties"],
     }
     assert at(START, "spec.request.spec.command")["maxItems"] == 100_000
@@ -127,12 +129,25 @@ def test_rules_say_what_a_user_can_do() -> None:
         for path, part in fields(schema(START))
         if "x-kubernetes-validations" in part
     }
+    assert all("can't" in message for found in rules.values() for _, message in found)
+    del rules[".spec.request"], rules[".spec.request.spec"]
     assert {path: [rule for rule, _ in found] for path, found in rules.items()} == {
         ".spec.backend": ["self == oldSelf"],
         ".spec.gate": ["self != 'Closed' || oldSelf == 'Closed'"],
-        ".spec.request": ["self == oldSelf"],
     }
-    assert all("can't" in message for found in rules.values() for _, message in found)
+
+
+@pytest.mark.parametrize("path", ["spec.request", "spec.request.spec"])
+def test_each_field_of_a_request_has_a_rule_that_names_it(path: str) -> None:
+    part = at(START, path)
+    named = [rule["fieldPath"] for rule in part["x-kubernetes-validations"]]
+    assert sorted(named) == sorted(f".{name}" for name in part["properties"] if name != "spec")
+    for rule in part["x-kubernetes-validations"]:
+        field = rule["fieldPath"].removeprefix(".")
+        assert set(re.findall(r"(?:self|oldSelf)[.](\w+)", rule["rule"])) == {field}
+        # What has a default, or is required, is always there; CEL fails at any other that is not asked for.
+        always = "default" in part["properties"][field] or field in part.get("required", ())
+        assert always != (f"has(self.{field})" in rule["rule"] and f"has(oldSelf.{field})" in rule["rule"])
 
 
 def test_a_timeouts_rule_is_the_models() -> None:

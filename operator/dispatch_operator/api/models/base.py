@@ -13,8 +13,8 @@ Items = Annotated[tuple[Item, ...], Strict(strict=False)]
 # The same for a word of a StrEnum; only a string can equal one.
 Word = Annotated[Item, Strict(strict=False)]
 
-# Any JSON value at all, which the API server keeps as it was sent.
-FreeForm = Annotated[Any, WithJsonSchema({"x-kubernetes-preserve-unknown-fields": True})]
+# An object of any content, which the API server keeps as it was sent. It compares objects only; nothing reads them.
+FreeFormObject = Annotated[Any, WithJsonSchema({"type": "object", "x-kubernetes-preserve-unknown-fields": True})]
 
 
 def immutable(message: str) -> dict[str, JsonValue]:

@@ -10,13 +10,21 @@ from dispatch_operator.api.enums import Gate, Retry
 from dispatch_operator.api.kinds import RuntimeKind
 from dispatch_operator.api.models.base import (
     ClosedModel,
-    FreeForm,
+    FreeFormObject,
     Items,
     Model,
     Word,
     immutable,
     must_match,
     validations,
+)
+from dispatch_operator.api.models.immutability import (
+    always_there,
+    duration,
+    empty_when_absent,
+    object_when_absent,
+    unchanged,
+    zero_when_absent,
 )
 from dispatch_operator.api.models.reading import Fault, read
 
@@ -32,11 +40,32 @@ RUNTIME_REF = "kubeflow/RuntimeRef"
 SHARED_CHECKPOINT = "dispatch/SharedCheckpoint"
 
 
-def _of_any_object(schema: dict[str, Any]) -> None:
-    """Make a schema one of a mapping to objects of any content."""
-    del schema["properties"]
-    schema["additionalProperties"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema["maxProperties"] = MOST_ITEMS
+ANYTHING: dict[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
+ANY_OBJECT: dict[str, Any] = {"type": "object", **ANYTHING}
+
+
+def _extensions(schema: dict[str, Any]) -> None:
+    """Make a schema one of any extensions with any content: the operator gives the verdict on them.
+
+    What the operator reads is declared without a type: the API server then writes a default, and sees that nothing is
+    changed; of what is not declared it compares only the values of keys that both have (kubernetes: unstructuredMap).
+    """
+    kind = {"description": f"{' or '.join(RuntimeKind)}.", "default": RuntimeKind.CLUSTER_TRAINING_RUNTIME.value}
+    del schema["additionalProperties"]
+    schema |= {
+        **ANY_OBJECT,
+        "maxProperties": MOST_ITEMS,
+        "properties": {
+            IMAGE: _declaring("The image that the job runs in.", ref={"description": "The image."}),
+            RUNTIME_REF: _declaring("The runtime.", kind=kind, name={"description": "The runtime's name."}),
+            SHARED_CHECKPOINT: {"description": "Any object. It changes nothing.", **ANY_OBJECT},
+        },
+    }
+
+
+def _declaring(description: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    declared = {name: {**schema, **ANYTHING} for name, schema in properties.items()}
+    return {"description": description, **ANY_OBJECT, "properties": declared}
 
 
 class Image(ClosedModel):
@@ -57,8 +86,7 @@ class Extensions(Model):
 
     model_config = ConfigDict(
         extra="allow",
-        # The operator gives the verdict on an extension, so the API server takes any object.
-        json_schema_extra=_of_any_object,
+        json_schema_extra=_extensions,
     )
     __pydantic_extra__: dict[str, dict[str, Any]]
 
@@ -74,6 +102,17 @@ class Extensions(Model):
 
 class JobSpec(Model):
     """What to run, where, and how large."""
+
+    model_config = ConfigDict(
+        json_schema_extra=unchanged(
+            empty_when_absent("command", "env", "workDir"),
+            zero_when_absent("nodes"),
+            always_there("gpusPerNode", "procsPerNode"),
+            duration("timeLimit"),
+            empty_when_absent("name", "checkpoint"),
+            object_when_absent("recovery", "extensions"),
+        )
+    )
 
     command: Items[str] = Field(
         default_factory=tuple,
@@ -104,13 +143,14 @@ class JobSpec(Model):
     time_limit: str = Field(
         default_factory=str,
         description='How long the job may run once its gate is open, as a Go duration such as 1h30m; none when "0".',
+        json_schema_extra={"maxLength": MOST_ITEMS},
     )
     name: str = Field(default_factory=str, description="A name for people. It changes nothing.")
     checkpoint: str = Field(
         default_factory=str,
         description="Where the job keeps its checkpoints: an absolute path or s3://bucket/prefix. It changes nothing.",
     )
-    recovery: FreeForm = Field(
+    recovery: FreeFormObject = Field(
         default=None,
         description="How the supervisor recovers the job. It changes nothing here.",
     )
@@ -127,6 +167,12 @@ class JobSpec(Model):
 class StartRequest(Model):
     """One submission of one job, as the supervisor states it for every kind of backend alike."""
 
+    model_config = ConfigDict(
+        json_schema_extra=unchanged(
+            always_there("job", "generation", "submission", "attempt"), object_when_absent("native")
+        )
+    )
+
     job: str = Field(
         examples=["01J9ZQ4V8Y3N5T7R2C6W1X0ABK"],
         description="The job: a ULID of 26 characters in upper-case Crockford base32.",
@@ -140,7 +186,7 @@ class StartRequest(Model):
         description="The submission, 1 to 999,999. The TrainJob is named after job and submission.",
     )
     attempt: int = Field(default=0, description="How often this submission was tried before.")
-    native: FreeForm = Field(
+    native: FreeFormObject = Field(
         default=None,
         description="Restart and requeue wishes for schedulers that have them. They change nothing here.",
     )
@@ -193,7 +239,6 @@ class StartSpec(Model):
             },
         ],
         description="The StartRequest. It can't be changed; another submission is another DispatchStart.",
-        json_schema_extra=immutable("the request of a DispatchStart can't be changed; create another DispatchStart"),
     )
 
 
