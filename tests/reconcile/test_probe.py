@@ -447,7 +447,7 @@ async def test_a_backend_that_takes_no_starts_is_not_probed(state: str) -> None:
     api = make_api(state=state)
     operator = FakeBackends(api)
     await operator.reconcile()
-    assert conditions(operator.status()) == {"Ready": ("Unknown", state)}
+    assert conditions(operator.status()) == {"Ready": ("True", state)}
     assert "gates" not in operator.status()
     assert set(api.writes()) == {"patch DispatchBackend status"}
     api.edit(BACKEND, lambda held: held["spec"].update(state="Open"))
@@ -457,7 +457,8 @@ async def test_a_backend_that_takes_no_starts_is_not_probed(state: str) -> None:
     api.requests.clear()
     await operator.reconcile()
     assert api.writes() == ["patch DispatchBackend status"]
-    assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
+    assert conditions(operator.status()) == {"Ready": ("True", state)}
+    assert all(gate["proven"] for gate in operator.status()["gates"])
     assert operator.status()["observedGeneration"] == 3
 
 

@@ -202,8 +202,8 @@ class BackendCondition(Condition, frozen=True):
             min_length=1,
             max_length=316,
             description=(
-                "Ready says whether every gate is proven; Reconciling is present while the gates are probed, or will "
-                "be probed again."
+                "Ready says whether every gate is proven, or that the backend is Closed or ReadOnly as its spec says; "
+                "Reconciling is present while the gates are probed, or will be probed again."
             ),
         ),
     ]
@@ -212,7 +212,10 @@ class BackendCondition(Condition, frozen=True):
         Meta(
             min_length=1,
             max_length=1_024,
-            description="One word: Proven, ObserveOnly (a gate is not proven, and Starts are refused), or Probing.",
+            description=(
+                "One word: Proven, ObserveOnly (a gate is not proven, and Starts are refused), Probing, or the state "
+                "of a backend that is Closed or ReadOnly, and not probed."
+            ),
         ),
     ]
     message: Annotated[str, _message("Details for a person: each gate that is not proven, and why.")]

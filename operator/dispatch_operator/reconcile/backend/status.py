@@ -35,10 +35,12 @@ def undecided(backend: DispatchBackend, message: str, now: float) -> BackendStat
 
 
 def not_probed(backend: DispatchBackend, state: BackendState, now: float) -> BackendStatus:
-    """Return the status of a backend that takes no Starts: nothing is created in it, and the old verdict stands."""
-    gates = backend.status.gates
-    ready = _ready(gates) if gates else Wanted(Condition.READY, UNKNOWN, state, f"not probed while it is {state}")
-    return _status(backend, gates, backend.status.proof, [ready], now)
+    """Return the status of a backend that takes no Starts: nothing is created in it, and the old verdict stands.
+
+    It is what its admin wants, and nothing goes on: Ready, lest GitOps tools wait for it for ever.
+    """
+    ready = Wanted(Condition.READY, TRUE, state, f"it is {state}, as its spec says, and not probed meanwhile")
+    return _status(backend, backend.status.gates, backend.status.proof, [ready], now)
 
 
 def concluded(backend: DispatchBackend, found: Found, rests_on: Basis, now: float) -> BackendStatus:
