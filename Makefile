@@ -74,7 +74,7 @@ format: $(VENV)/.installed ## Format the code.
 	$(BIN)/ruff format .
 
 crds: $(VENV)/.installed ## Write the CRDs from the models, here and into the chart.
-	$(BIN)/python -m generate_crds crds deploy/chart/dispatch-operator/crds
+	$(BIN)/python -m generate_crds crds deploy/chart/dispatch-operator/files/crds
 
 lock: ## Lock the dependencies anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt

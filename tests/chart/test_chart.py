@@ -11,6 +11,7 @@ from support.chart import CHART, ROOT, HelmError, Object, helm, of_kind, render
 
 NAMESPACE = "dispatch"
 SERVED = ["team-a", "team-b"]
+READ = ("get", "list", "watch")
 RIGHTS = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
 
@@ -18,7 +19,7 @@ def names(objects: list[Object]) -> list[tuple[str, str | None, str]]:
     return sorted(
         (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
         for one in objects
-        if one["kind"] in RIGHTS
+        if one["kind"] in RIGHTS and not aggregates(one)
     )
 
 
@@ -33,8 +34,14 @@ def rules(role: Object) -> set[tuple[str, str, str]]:
 
 
 def only(objects: list[Object], kind: str) -> Object:
-    (one,) = of_kind(objects, kind)
+    (one,) = (one for one in of_kind(objects, kind) if not aggregates(one))
     return one
+
+
+def aggregates(obj: Object) -> list[str]:
+    """Return which of Kubernetes' roles gets what this one may."""
+    prefix = "rbac.authorization.k8s.io/aggregate-to-"
+    return [label.removeprefix(prefix) for label in obj["metadata"].get("labels", {}) if label.startswith(prefix)]
 
 
 @pytest.mark.parametrize(
@@ -47,9 +54,14 @@ def test_helm_finds_nothing_to_say(values: str) -> None:
 
 
 def test_the_crds_are_the_generated_ones() -> None:
-    want = {path.name: path.read_text() for path in (ROOT / "crds").glob("*.yaml")}
-    assert want
-    assert {path.name: path.read_text() for path in (CHART / "crds").iterdir()} == want
+    generated = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]
+    assert generated
+    assert crds_of({"crds": {"keep": False}}) == generated
+    assert crds_of({"crds": {"install": False}}) == []
+    kept = crds_of({})
+    for crd in kept:
+        assert crd["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
+    assert kept == generated
 
 
 def test_chart_and_image_bear_the_version_of_the_package() -> None:
@@ -173,7 +185,8 @@ def test_every_probe_asks_where_the_operator_answers() -> None:
 
 
 def test_an_account_of_ones_own_is_not_made() -> None:
-    objects = render(namespace=NAMESPACE, values={"serviceAccount": {"create": False}, "rbac": {"create": False}})
+    nothing = {"serviceAccount": {"create": False}, "rbac": {"create": False}, "crds": {"install": False}}
+    objects = render(namespace=NAMESPACE, values=nothing)
     assert [one["kind"] for one in objects] == ["Deployment"]
     assert objects[0]["spec"]["template"]["spec"]["serviceAccountName"] == "default"
 
@@ -222,9 +235,96 @@ def test_every_value_arrives() -> None:
     assert pod["affinity"] == {"nodeAffinity": {}}
 
 
+def test_an_image_is_named_by_its_digest() -> None:
+    digest = f"sha256:{'0' * 64}"
+    (container,) = pod_of({"image": {"repository": "registry.example/op", "tag": "x", "digest": digest}})["containers"]
+    assert container["image"] == f"registry.example/op@{digest}"
+
+
+def test_what_the_chart_has_no_value_for_is_appended() -> None:
+    volume = {"name": "ca", "configMap": {"name": "ca"}}
+    mount = {"name": "ca", "mountPath": "/etc/ca"}
+    env = {"name": "SSL_CERT_FILE", "value": "/etc/ca/ca.crt"}
+    extra = {"extraVolumes": [volume], "extraVolumeMounts": [mount], "extraEnv": [env], "extraArgs": ["--x"]}
+    pod = pod_of({**extra, "logLevel": "debug", "dnsPolicy": "Default"})
+    (container,) = pod["containers"]
+    assert (pod["volumes"], container["volumeMounts"], container["env"]) == ([volume], [mount], [env])
+    assert container["args"][-2:] == ["--verbose", "--x"]
+    assert pod["dnsPolicy"] == "Default"
+
+
+def test_two_operators_are_spread_and_evicted_one_at_a_time() -> None:
+    zones = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
+    objects = render(namespace=NAMESPACE, values={"replicas": 2, "topologySpreadConstraints": [zones]})
+    spec = only(objects, "Deployment")["spec"]
+    assert spec["replicas"] == 2
+    assert spec["template"]["spec"]["topologySpreadConstraints"] == [{**zones, "labelSelector": spec["selector"]}]
+    assert only(objects, "PodDisruptionBudget")["spec"] == {"maxUnavailable": 1, "selector": spec["selector"]}
+    assert of_kind(render(namespace=NAMESPACE), "PodDisruptionBudget") == []
+
+
+def test_a_cluster_that_assigns_users_is_asked_for_none() -> None:
+    context = pod_of({"openshift": True})["securityContext"]
+    assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def test_every_object_bears_the_common_labels() -> None:
+    everything = {"replicas": 2, "networkPolicy": {"enabled": True}, "namespaces": SERVED}
+    objects = render(namespace=NAMESPACE, values={**everything, "commonLabels": {"team": "ml"}})
+    made = [one for one in objects if one["kind"] != "CustomResourceDefinition"]
+    assert {one["metadata"]["labels"].get("team") for one in made} == {"ml"}
+    deployment = only(objects, "Deployment")["spec"]
+    assert deployment["template"]["metadata"]["labels"]["team"] == "ml"
+    assert "team" not in deployment["selector"]["matchLabels"]
+
+
+def test_the_network_policy_lets_in_the_probes_and_out_to_names_and_the_api_server() -> None:
+    asks = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
+    values = {"networkPolicy": {"enabled": True, "from": [asks], "apiServerPorts": [16443]}}
+    policy = only(render(namespace=NAMESPACE, values=values), "NetworkPolicy")["spec"]
+    assert policy["ingress"] == [{"ports": [{"port": "health", "protocol": "TCP"}], "from": [asks]}]
+    (out,) = policy["egress"]
+    assert [(one["port"], one["protocol"]) for one in out["ports"]] == [(53, "UDP"), (53, "TCP"), (16443, "TCP")]
+
+
+@pytest.mark.parametrize("served", [[], SERVED])
+def test_the_rights_to_kueue_are_given_only_when_wanted(served: list[str]) -> None:
+    with_kueue, without = (
+        {
+            group
+            for one in render(namespace=NAMESPACE, values={"namespaces": served, "kueue": {"enabled": enabled}})
+            if one["kind"] in {"Role", "ClusterRole"}
+            for group, _, _ in rules(one)
+        }
+        for enabled in (True, False)
+    )
+    assert with_kueue - without == {"kueue.x-k8s.io"}
+
+
+def test_kubernetes_own_roles_get_what_their_names_say() -> None:
+    given = {
+        role: rules(one) for one in of_kind(render(namespace=NAMESPACE), "ClusterRole") for role in aggregates(one)
+    }
+    group, write = "dispatch.phpboyscout.uk", ("create", "update", "patch", "delete", "deletecollection")
+    assert given == {
+        "view": {(group, kind, verb) for kind in ("dispatchstarts", "dispatchbackends") for verb in READ},
+        "edit": {(group, "dispatchstarts", verb) for verb in write},
+        "admin": {(group, "dispatchbackends", verb) for verb in write},
+    }
+    silent = render(namespace=NAMESPACE, values={"rbac": {"aggregate": False}})
+    assert not any(aggregates(one) for one in silent)
+
+
+def test_a_parent_chart_may_switch_it_by_its_usual_words() -> None:
+    assert render(namespace=NAMESPACE, values={"enabled": True, "global": {"x": 1}}) == render(namespace=NAMESPACE)
+
+
 @pytest.mark.parametrize(
     ("values", "named"),
     [
+        ({"image": {"digest": "latest"}}, "/image/digest"),
+        ({"logLevel": "trace"}, "/logLevel"),
+        ({"networkPolicy": {"apiServerPorts": [0]}}, "/networkPolicy/apiServerPorts/0"),
         ({"namespace": "team-a"}, "namespace"),
         ({"image": {"tags": "x"}}, "tags"),
         ({"serviceAccount": {"create": "no"}}, "/serviceAccount/create"),
@@ -245,10 +345,20 @@ def test_a_wrong_value_is_refused_by_name(values: dict[str, Any], named: str) ->
 def test_the_schema_knows_every_value_of_the_file() -> None:
     schema = yaml.safe_load((CHART / "values.schema.json").read_text())
     values = yaml.safe_load((CHART / "values.yaml").read_text())
-    assert set(schema["properties"]) - {"global"} == set(values)
+    assert set(schema["properties"]) - {"global", "enabled"} == set(values)
     for key, inner in schema["properties"].items():
         if "properties" in inner:
             assert set(inner["properties"]) == set(values[key]), key
+
+
+def crds_of(values: dict[str, Any]) -> list[Object]:
+    found = of_kind(render(namespace=NAMESPACE, values=values), "CustomResourceDefinition")
+    return sorted(found, key=lambda crd: str(crd["metadata"]["name"]))
+
+
+def pod_of(values: dict[str, Any]) -> Object:
+    pod: Object = only(render(namespace=NAMESPACE, values=values), "Deployment")["spec"]["template"]["spec"]
+    return pod
 
 
 def arguments(objects: list[Object]) -> list[str]:

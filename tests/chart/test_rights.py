@@ -253,7 +253,7 @@ def used(scene: Scene) -> set[Right]:
 
 def granted(served: Sequence[str]) -> set[Right]:
     """Return the rights that the chart gives, for the whole cluster or for namespaces."""
-    objects = render(namespace="any", values={"namespaces": list(served)})
+    objects = render(namespace="any", values={"namespaces": list(served), "rbac": {"aggregate": False}})
     roles = [*of_kind(objects, "ClusterRole"), *of_kind(objects, "Role")]
     return {
         Right(verb, group, resource)

@@ -62,7 +62,8 @@ def test_the_operator_runs_as_the_pod_has_it(cluster: Cluster, venv: Path, tmp_p
             [venv / "bin" / "python", *command], stdout=output, stderr=output, env=ENVIRONMENT
         ) as operator:
             try:
-                until("it is ready or has ended", lambda: status_of(f"http://{health}/readyz") or operator.poll())
+                url = f"http://{health}/readyz"
+                until("it works or has ended", lambda: answer_of(url) == "ok" or operator.poll() is not None)
                 operator.terminate()
                 assert operator.wait(20) == 0, log.read_text()
             finally:
@@ -142,11 +143,11 @@ def pod_arguments(namespace: str = "any") -> list[str]:
     return arguments
 
 
-def status_of(url: str) -> int | None:
-    """Return the status with which a URL is answered; None when it is not."""
+def answer_of(url: str) -> str | None:
+    """Return the text with which a URL is answered; None when it is not, or not with 200."""
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - it is our own.
-            status: int = answer.status
+            text: str = answer.read().decode().strip()
     except OSError:
         return None
-    return status
+    return text

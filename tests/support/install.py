@@ -23,7 +23,7 @@ def install_chart(cluster: Cluster, namespace: str, namespaces: Sequence[str] = 
     """
     for name in {namespace, *namespaces}:
         ensure_namespace(cluster, name)
-    objects = render("--include-crds", namespace=namespace, release=release, values={"namespaces": list(namespaces)})
+    objects = render(namespace=namespace, release=release, values={"namespaces": list(namespaces)})
     apply(cluster, (one for one in objects if one["kind"] != "Deployment"))
     (account,) = of_kind(objects, "ServiceAccount")
     name = account["metadata"]["name"]

@@ -20,10 +20,10 @@ async def ask(port: int, path: str) -> tuple[int, str]:
         return answer.status, (await answer.text()).strip()
 
 
-async def test_an_operator_that_waits_is_alive_and_not_ready(port: int) -> None:
+async def test_an_operator_that_waits_for_its_lease_is_ready_to_take_over_and_says_so(port: int) -> None:
     async with answering(Health(lambda: True), "127.0.0.1", port):
         assert await ask(port, "/healthz") == (200, "ok")
-        assert await ask(port, "/readyz") == (503, "waiting for the Lease")
+        assert await ask(port, "/readyz") == (200, "waiting for the Lease")
 
 
 async def test_an_operator_is_ready_as_long_as_its_watches_are(port: int) -> None:
@@ -35,7 +35,7 @@ async def test_an_operator_is_ready_as_long_as_its_watches_are(port: int) -> Non
         wrong.clear()
         assert await ask(port, "/readyz") == (200, "ok")
         health.unready = None
-        assert (await ask(port, "/readyz"))[0] == 503
+        assert await ask(port, "/readyz") == (200, "waiting for the Lease")
 
 
 async def test_credentials_that_are_not_accepted_are_told(port: int) -> None:

@@ -18,8 +18,8 @@ class Health:
         """Says of the watches what is wrong with them; None while another operator leads."""
 
     def lacks(self) -> list[str]:
-        """Say what keeps the operator from being ready."""
-        found = ["waiting for the Lease"] if self.unready is None else self.unready(PATIENCE)
+        """Say what keeps the operator from being ready; one that could take over at once lacks nothing."""
+        found = [] if self.unready is None else self.unready(PATIENCE)
         if not self._authorized():
             found.append("the API server does not accept the credentials")
         return found
@@ -28,6 +28,9 @@ class Health:
 @asynccontextmanager
 async def answering(health: Health, host: str, port: int) -> AsyncIterator[None]:
     """Answer GET /healthz, and GET /readyz with 200, or 503 and what is wrong, a line each.
+
+    An operator that waits for its Lease is ready and says so: were it not, a disruption budget would never let go of
+    the one that works.
 
     Args:
         health: Whom to ask.
@@ -41,7 +44,8 @@ async def answering(health: Health, host: str, port: int) -> AsyncIterator[None]
 
     async def ready(_request: web.Request) -> web.Response:
         found = health.lacks()
-        return web.Response(text="\n".join(found or ["ok"]) + "\n", status=503 if found else 200)
+        well = "waiting for the Lease" if health.unready is None else "ok"
+        return web.Response(text="\n".join(found or [well]) + "\n", status=503 if found else 200)
 
     app = web.Application()
     app.router.add_get("/healthz", alive)

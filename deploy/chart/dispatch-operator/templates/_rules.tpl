@@ -26,6 +26,7 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [list, create, patch]
+{{- if .Values.kueue.enabled }}
 # Kueue, where it is installed: whether the gate and the admission check are in place, why a job waits, and holding it.
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]
@@ -34,6 +35,7 @@
 - apiGroups: [kueue.x-k8s.io]
   resources: [localqueues]
   verbs: [get]
+{{- end }}
 {{- end -}}
 
 {{/* What has no namespace: runtimes to copy, and what of Kueue's set-up keeps a job from being gated. */}}
@@ -41,9 +43,11 @@
 - apiGroups: [trainer.kubeflow.org]
   resources: [clustertrainingruntimes]
   verbs: [get, list, watch]
+{{- if .Values.kueue.enabled }}
 - apiGroups: [kueue.x-k8s.io]
   resources: [clusterqueues, admissionchecks]
   verbs: [get]
+{{- end }}
 {{- end -}}
 
 {{/* What only an operator for the whole cluster does: it is the controller of its AdmissionChecks. */}}
