@@ -15,6 +15,7 @@ pytestmark = pytest.mark.looptime
 JOB, WORKLOAD = "TrainJob", "Workload"
 GATE = "dispatch.phpboyscout.uk/start-gate"
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+HELD = "dispatch.phpboyscout.uk/held"
 CHECK = "dispatch-start"
 
 
@@ -370,7 +371,9 @@ async def test_a_preempted_job_is_queued_again_and_counted(api: FakeKueueApi, op
     assert "Preempted to accommodate" in message(start, "Succeeded")
 
 
-async def test_held_is_recorded_before_the_workload_is_deactivated(api: FakeKueueApi, operator: FakeOperator) -> None:
+async def test_holding_is_recorded_before_the_workload_is_deactivated(
+    api: FakeKueueApi, operator: FakeOperator
+) -> None:
     await opened(api, operator)
     api.requests.clear()
     set_gate(api, "Held")
@@ -379,13 +382,17 @@ async def test_held_is_recorded_before_the_workload_is_deactivated(api: FakeKueu
     assert start["status"]["phase"] == "Held"
     assert "Reconciling" not in conditions(start)
     assert api.writes() == ["patch DispatchStart status", "patch Workload", "patch DispatchStart status"]
+    assert api.one(WORKLOAD)["metadata"]["annotations"][HELD] == str(start["metadata"]["generation"])
     set_gate(api, "Open")
     start = await operator.settle()
     assert api.one(WORKLOAD)["spec"]["active"] is True
+    assert HELD not in api.one(WORKLOAD)["metadata"]["annotations"]
     assert start["status"]["phase"] == "Queued"
 
 
-async def test_a_crash_between_held_and_the_deactivation_is_resumed(api: FakeKueueApi, operator: FakeOperator) -> None:
+async def test_a_crash_between_the_wish_and_the_deactivation_is_resumed(
+    api: FakeKueueApi, operator: FakeOperator
+) -> None:
     await opened(api, operator)
     set_gate(api, "Held")
 
@@ -396,11 +403,136 @@ async def test_a_crash_between_held_and_the_deactivation_is_resumed(api: FakeKue
     api.before = crash
     with pytest.raises(SystemExit):
         await operator.reconcile()
-    assert operator.start()["status"]["phase"] == "Held"
+    assert operator.start()["status"]["phase"] == "Holding"
     assert conditions(operator.start())["Reconciling"] == ("True", "Closing")
     api.before = lambda _request: None
+    start = await operator.settle()
+    assert (start["status"]["phase"], api.one(WORKLOAD)["spec"]["active"]) == ("Held", False)
+
+
+async def held(api: FakeApi, operator: FakeOperator) -> Object:
+    await opened(api, operator)
+    set_gate(api, "Held")
+    return await operator.settle()
+
+
+async def test_a_hold_that_fails_is_not_told_as_held(api: FakeKueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    set_gate(api, "Held")
+    dead = refusal("patch", WORKLOAD, 500, "InternalError", 'failed calling webhook "vworkload.kb.io"')
+    api.before = always("patch", WORKLOAD, dead)
+    result = await operator.reconcile()
+    start = operator.start()
+    assert (result.requeue, start["status"]["phase"]) == (True, "Holding")
+    assert "vworkload.kb.io" in message(start, "Reconciling")
+    api.before = lambda _request: None
+    assert (await operator.settle())["status"]["phase"] == "Held"
+
+
+async def test_a_job_is_held_once_kueue_has_suspended_it(api: FakeKueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    api.edit(JOB, lambda job: job["spec"].update(suspend=False))
+    set_gate(api, "Held")
+    start = await operator.settle()
+    assert (start["status"]["phase"], api.one(WORKLOAD)["spec"]["active"]) == ("Holding", False)
+    assert conditions(start)["Reconciling"] == ("True", "Closing")
+    assert "Kueue has not suspended the TrainJob yet" in message(start, "Succeeded")
+    api.edit(JOB, lambda job: job["spec"].update(suspend=True))
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Held"
+    assert "Reconciling" not in conditions(start)
+
+
+async def test_a_hold_before_queued_was_recorded_is_told_as_held(api: FakeKueueApi, operator: FakeOperator) -> None:
+    await operator.settle()
+    set_gate(api, "Open")
+
+    def changes_their_mind(request: Request) -> None:
+        if str(request) == "patch TrainJob":
+            api.after = lambda _request: None
+            set_gate(api, "Held")
+
+    api.after = changes_their_mind
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Gated"
+    start = await operator.settle()
+    assert (start["status"]["phase"], api.one(WORKLOAD)["spec"]["active"]) == ("Held", False)
+
+
+async def test_what_is_inactive_already_is_held_and_not_touched(api: FakeKueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    set_workload(api, active=False)
+    set_gate(api, "Held")
+    assert (await operator.settle())["status"]["phase"] == "Held"
+    set_gate(api, "Open")
+    start = await operator.settle()
+    assert (start["status"]["phase"], api.one(WORKLOAD)["spec"]["active"]) == ("Queued", False)
+    assert "patch Workload" not in api.writes()
+
+
+@pytest.mark.parametrize("mark", ["9", "three", ""])
+async def test_a_hold_of_a_newer_wish_or_of_nobodys_is_not_released(
+    api: FakeKueueApi, operator: FakeOperator, mark: str
+) -> None:
+    await held(api, operator)
+    api.edit(WORKLOAD, lambda workload: workload["metadata"]["annotations"].update({HELD: mark}))
+    set_gate(api, "Open")
     await operator.settle()
     assert api.one(WORKLOAD)["spec"]["active"] is False
+
+
+async def test_a_hold_that_lands_after_the_release_is_released(api: FakeKueueApi, operator: FakeOperator) -> None:
+    before = await held(api, operator)
+    set_gate(api, "Open")
+    await operator.settle()
+    generation = str(before["metadata"]["generation"])
+    api.edit(WORKLOAD, lambda workload: workload["metadata"]["annotations"].update({HELD: generation}))
+    set_workload(api, active=False)
+    start = await operator.settle()
+    assert (start["status"]["phase"], api.one(WORKLOAD)["spec"]["active"]) == ("Queued", True)
+
+
+async def test_a_release_looks_for_a_hold_that_no_watch_told_of(api: FakeKueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    operator.watch()
+    stale = operator.store.workload(NAMESPACE, api.one(JOB)["metadata"]["uid"])
+    assert stale
+    set_gate(api, "Held")
+    await operator.settle()
+    set_gate(api, "Open")
+    operator.watch()
+    operator.store.put(stale)
+    await operator.reconcile(stale=True)
+    assert api.one(WORKLOAD)["spec"]["active"] is True
+
+
+async def test_a_release_that_others_overtake_is_made_again(api: FakeKueueApi, operator: FakeOperator) -> None:
+    await held(api, operator)
+    set_gate(api, "Open")
+    operator.watch()
+    set_workload(api, requeueState={})
+    await operator.reconcile(stale=True)
+    assert api.one(WORKLOAD)["spec"]["active"] is True
+
+
+@pytest.mark.parametrize("going", [True, False])
+async def test_a_held_job_whose_workload_goes_is_being_held_until_another_is(
+    api: FakeKueueApi, operator: FakeOperator, *, going: bool
+) -> None:
+    await held(api, operator)
+    if going:
+        api.edit(WORKLOAD, lambda workload: workload["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
+        want = "is being deleted; Kueue makes another"
+    else:
+        del api.objects[WORKLOAD, NAMESPACE, "trainjob-of-any-name"]
+        want = "Kueue has no Workload for the job"
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Holding"
+    assert want in message(start, "Reconciling")
+    api.objects.pop((WORKLOAD, NAMESPACE, "trainjob-of-any-name"), None)
+    put_workload(api, gates="")
+    start = await operator.settle()
+    assert (start["status"]["phase"], api.one(WORKLOAD)["spec"]["active"]) == ("Held", False)
 
 
 async def test_a_workload_that_kueue_deactivated_is_reported_and_not_fought(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
-from support.fake_api import FakeApi, always, nth, refusal, unanswered
+from support.fake_api import FakeApi, Request, always, nth, refusal, unanswered
 from support.invariants import broken_invariants
 from support.operator import FakeOperator, conditions, message
 from support.records import watched
@@ -114,6 +114,36 @@ async def test_held_closes_and_open_releases(api: FakeApi, operator: FakeOperato
     start = await operator.settle()
     assert api.one(JOB)["spec"]["suspend"] is False
     assert start["status"]["phase"] in {"Queued", "Running"}
+
+
+async def test_held_is_told_once_the_cluster_holds_the_job(api: FakeApi, operator: FakeOperator) -> None:
+    set_gate(api, "Open")
+    await operator.settle()
+    set_job(api, jobs=[{"name": "node", "active": 1, "ready": 1}], Suspended="Resumed")
+    await operator.settle()
+    set_gate(api, "Held")
+    api.before = always("patch", JOB, refusal("patch", JOB, 429, "TooManyRequests", "slow"))
+    assert (await operator.reconcile()).requeue
+    assert operator.start()["status"]["phase"] == "Holding"
+    assert conditions(operator.start())["Reconciling"] == ("True", "Closing")
+    assert "slow" in message(operator.start(), "Reconciling")
+    api.before = lambda _request: None
+    assert (await operator.settle())["status"]["phase"] == "Held"
+
+
+async def test_a_hold_before_queued_was_recorded_is_told_as_held(api: FakeApi, operator: FakeOperator) -> None:
+    set_gate(api, "Open")
+
+    def changes_their_mind(request: Request) -> None:
+        if str(request) == "patch TrainJob":
+            api.after = lambda _request: None
+            set_gate(api, "Held")
+
+    api.after = changes_their_mind
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Gated"
+    start = await operator.settle()
+    assert (start["status"]["phase"], api.one(JOB)["spec"]["suspend"]) == ("Held", True)
 
 
 async def test_held_before_it_was_ever_open_is_as_closed(api: FakeApi, operator: FakeOperator) -> None:

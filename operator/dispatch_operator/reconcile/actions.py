@@ -10,7 +10,14 @@ from typing import Any
 
 from msgspec import structs
 
-from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_JOB, LABEL_JOB_UID, LABEL_SUBMISSION, NODE
+from dispatch_operator.api.group import (
+    ANNOTATION_GATED_BY,
+    ANNOTATION_HELD,
+    LABEL_JOB,
+    LABEL_JOB_UID,
+    LABEL_SUBMISSION,
+    NODE,
+)
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.status import BackendStatus, StartStatus, Status
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
@@ -271,10 +278,20 @@ def set_gates(train_job: TrainJob, names: tuple[str, ...]) -> Patch:
     return Patch(Slot.TRAIN_JOB, Kind.TRAIN_JOB, meta.name, body)
 
 
-def set_active(workload: Workload, *, active: bool) -> Patch:
-    """Hold or release a job in Kueue mode."""
-    body = {"metadata": {"uid": workload.metadata.uid}, "spec": {"active": active}}
-    return Patch(Slot.WORKLOAD, Kind.WORKLOAD, workload.metadata.name, body)
+def hold_workload(workload: Workload, generation: int) -> Patch:
+    """Hold a job in Kueue mode; the mark says that it was us, and for which generation of the DispatchStart."""
+    return _patch_workload(workload, active=False, held=str(generation))
+
+
+def release_workload(workload: Workload) -> Patch:
+    """Release a job that we hold in Kueue mode, and take off the mark."""
+    return _patch_workload(workload, active=True, held=None)
+
+
+def _patch_workload(workload: Workload, *, active: bool, held: str | None) -> Patch:
+    meta = workload.metadata
+    marked = {"uid": meta.uid, "resourceVersion": meta.resource_version, "annotations": {ANNOTATION_HELD: held}}
+    return Patch(Slot.WORKLOAD, Kind.WORKLOAD, meta.name, {"metadata": marked, "spec": {"active": active}})
 
 
 def patch_backend_status(backend: DispatchBackend, status: BackendStatus) -> Patch:

@@ -13,7 +13,7 @@ from dispatch_operator.reconcile.gates import kueue_queue
 from dispatch_operator.reconcile.gates.gate import closed_phase, wants_open
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.restarts import counts, last_restart, told_of_restarts
-from dispatch_operator.reconcile.run_state import found_obstacle, state_of, told_obstacle
+from dispatch_operator.reconcile.run_state import being_held, found_obstacle, state_of, told_obstacle
 from dispatch_operator.reconcile.status import FALSE, TRUE, UNKNOWN, Readiness, compose, started_steps, told_by
 from dispatch_operator.records.trainer import TrainJob
 
@@ -112,10 +112,10 @@ def gate_stuck(observed: Observed, problem: str) -> JobStatus:
     return _moving(state.phase, state.message, wants_open(observed), f"will be tried again: {problem}")
 
 
-def holding() -> JobStatus:
-    """Return the record of Held, before the job is held: it tells our hold from one of Kueue's own."""
-    message = "the start gate is being held"
-    return _moving(Phase.HELD, message, False, message)  # noqa: FBT003 - the gate is closing.
+def holding(observed: Observed) -> JobStatus:
+    """Return the state of a job that is to be held, from the record of that wish until the cluster holds it."""
+    message = being_held(observed)
+    return _moving(Phase.HOLDING, message, False, message)  # noqa: FBT003 - the gate is closing.
 
 
 def _moving(phase: Phase, message: str, opening: bool, progress: str) -> JobStatus:  # noqa: FBT001 - one of two words.
@@ -147,6 +147,8 @@ def managed_by_kueue(observed: Observed, job: TrainJob) -> JobStatus:
 def going_on(observed: Observed, now: float) -> JobStatus:
     """Return the state of a job that has not ended; of a Start that just became whole, it is what records Started."""
     state = state_of(observed, now)
+    if state.phase is Phase.HOLDING:
+        return holding(observed)
     may_run = state.phase in {Phase.QUEUED, Phase.RUNNING}
     message = state.message + (told_of_restarts(observed) if may_run else "")
     succeeded = Wanted(Condition.SUCCEEDED, UNKNOWN, state.reason or state.phase, message)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dispatch_operator.api.enums import Condition, ErrorKind, Phase
 from dispatch_operator.reconcile.failure_cause import CAUSES, Cause
 from dispatch_operator.reconcile.gates import kueue_queue
-from dispatch_operator.reconcile.gates.gate import closed_phase, is_open, wants_open
+from dispatch_operator.reconcile.gates.gate import closed_phase, is_open, is_to_be_held, why_not_held
 from dispatch_operator.reconcile.inquiry import trainer_counts, was_asked
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.obstacle import obstacle
@@ -34,9 +34,8 @@ def state_of(observed: Observed, now: float) -> State:
         phase = closed_phase(observed)
         closed = "held" if phase is Phase.HELD else "closed"
         return State(phase, f"the start gate is {closed}; set spec.gate to Open to run")
-    if in_kueue_mode(observed) and not wants_open(observed):
-        # Held was recorded before the Workload was touched, and stays so until it is.
-        return State(Phase.HELD, "the start gate is being held")
+    if is_to_be_held(observed):
+        return State(Phase.HOLDING, being_held(observed))
     if trainer_counts(observed.train_job.obj).ready:
         return State(Phase.RUNNING, _running(observed, _wanted(observed)))
     if in_kueue_mode(observed) and (reason := kueue_queue.why_it_waits(observed.train_job.obj, observed.workload.obj)):
@@ -44,6 +43,11 @@ def state_of(observed: Observed, now: float) -> State:
     if was_asked(observed):
         return _asked(observed, now)
     return _recorded(observed) or _waits(observed)
+
+
+def being_held(observed: Observed) -> str:
+    """Say what is missing until a job that is to be held is held."""
+    return f"the start gate is being held: {why_not_held(observed)}"
 
 
 def _asked(observed: Observed, now: float) -> State:

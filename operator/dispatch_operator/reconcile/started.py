@@ -86,7 +86,7 @@ def _going_on(observed: Observed, job: TrainJob, now: float) -> Action | Result:
 
 def _move(observed: Observed, change: Action, now: float) -> Action | Result:
     if must_be_recorded(observed):
-        return _recorded(observed, job_status.holding(), now)
+        return _recorded(observed, job_status.holding(observed), now)
     error = observed.failures.get(change.key)
     if error is None and not was_undone(observed):
         return change

@@ -48,6 +48,7 @@ class Annotations(Record, frozen=True):
     source: str | None = field(default=None, name=group.ANNOTATION_SOURCE)
     backend: str | None = field(default=None, name=group.ANNOTATION_BACKEND)
     gated_by: str | None = field(default=None, name=group.ANNOTATION_GATED_BY)
+    held: str | None = field(default=None, name=group.ANNOTATION_HELD)
 
     def holds(self, wanted: Mapping[str, str]) -> bool:
         """Tell whether annotations stand as they are wanted, by their keys."""

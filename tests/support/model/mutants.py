@@ -15,7 +15,15 @@ from dispatch_operator.controllers import orphaned_copies
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
 from dispatch_operator.reconcile import decide, job_status, ownership, started
-from dispatch_operator.reconcile.actions import Action, Get, PatchStatus, Result, set_suspend
+from dispatch_operator.reconcile.actions import (
+    Action,
+    Get,
+    PatchStatus,
+    Result,
+    find_workload,
+    release_workload,
+    set_suspend,
+)
 from dispatch_operator.reconcile.backend.unproven import mark_unproven
 from dispatch_operator.reconcile.gates import kueue
 from dispatch_operator.reconcile.gates.gate import is_open, wants_open
@@ -24,7 +32,8 @@ from dispatch_operator.reconcile.ownership import Ownership
 from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
 from dispatch_operator.reconcile.teardown import stop
-from dispatch_operator.records.trainer import TrainingRuntime
+from dispatch_operator.records.kueue import Workload
+from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 from support.model.explore import SearchResult, search
 from support.model.reconciliations import quickly
 from support.model.scenarios import SCENARIOS
@@ -113,6 +122,7 @@ def _with_status(observed: Observed, status: StartStatus) -> Observed:
 
 
 _FOLLOW = started.follow
+_OPENING = kueue.opening
 _START = decide._start  # noqa: SLF001
 _CONCLUDE = decide._conclude  # noqa: SLF001
 
@@ -149,10 +159,18 @@ async def _collect_by_the_store(self: Any, key: Key) -> Result:
     return Result()
 
 
-def _released_says_the_cache(observed: Observed) -> bool:
-    held = kueue.is_deactivated(observed) and observed.start.status.phase is Phase.HELD
-    job = observed.train_job.obj
-    return not (job and START_GATE in job.metadata.gates) and not held
+def _releases_if(may: Callable[[Observed, Workload], bool]) -> Callable[[Observed, TrainJob], Action | None]:
+    """Release an inactive Workload for another reason than its mark."""
+
+    def opening(observed: Observed, job: TrainJob) -> Action | None:
+        workload = observed.workload
+        if START_GATE in job.metadata.gates:
+            return _OPENING(observed, job)
+        if workload.obj is None or workload.obj.spec.active or not may(observed, workload.obj):
+            return None
+        return release_workload(workload.obj) if workload.live else find_workload(job)
+
+    return opening
 
 
 MUTANTS = (
@@ -190,13 +208,6 @@ MUTANTS = (
         "a collector that hears nothing",
         "of a living Start was changed",
         _instead(orphaned_copies.OrphanedCopies, "reconcile", _collect_by_the_store),
-    ),
-    Mutant(
-        "Live verdicts",
-        "a cached Workload tells that a hold was released",
-        "Kueue, held and released",
-        "is not where it is wanted",
-        _instead(kueue, "is_open", _released_says_the_cache),
     ),
     Mutant(
         "Definite failures only",
@@ -316,6 +327,34 @@ MUTANTS = (
         "humans edit and replace the TrainJob",
         "of another was changed",
         strips=_without("delete", "TrainJob", "uid"),
+    ),
+    Mutant(
+        "Kueue mode",
+        "a release rests on the recorded phase",
+        "Kueue, held and released",
+        "is not where it is wanted",
+        _instead(kueue, "opening", _releases_if(lambda observed, _: observed.start.status.phase in kueue.HOLDS)),
+    ),
+    Mutant(
+        "Kueue mode",
+        "whoever wants it open releases",
+        "Kueue, two operators hold and release",
+        "the newest wish to hold was undone",
+        _instead(kueue, "opening", _releases_if(lambda _, workload: workload.metadata.annotations.held is not None)),
+    ),
+    Mutant(
+        "Kueue mode",
+        "whatever is inactive is released",
+        "Kueue deactivates the job",
+        "what Kueue deactivated was released",
+        _instead(kueue, "opening", _releases_if(lambda *_: True)),
+    ),
+    Mutant(
+        "Preconditions",
+        "a release is carried out whatever was wanted meanwhile",
+        "Kueue, two operators hold and release",
+        "the newest wish to hold was undone",
+        strips=_without("patch", "Workload", "resourceVersion"),
     ),
     Mutant(
         "Never start what is being deleted",

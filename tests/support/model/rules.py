@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from support.model.objects import BACKED, COPIED, FIRST, QUEUES, SECOND, TRAINS, Obj, Objects
-from support.model.server import GATED_BY, QUEUE
+from support.model.server import GATED_BY, HELD, QUEUE
 from support.records import at, condition
 
 STARTS = (FIRST, SECOND)
@@ -70,8 +70,23 @@ def wrong_with_write(
     teller = next((start for start in (before[slot] for slot in STARTS) if start and start.uid == writer), None)
     if before[BACKED] is not after[BACKED] and teller and phase(teller) not in {"Refused", "Stopping"}:
         yield "a backend was doubted before a refusal was recorded"
+    yield from _wrong_with_workload(before, after)
     yield from _wrong_with_job(before, after, writer, started, opened)
     yield from _wrong_with_copy(before, after, writer)
+
+
+def _wrong_with_workload(before: Objects, after: Objects) -> Iterator[str]:
+    old, new, start = before[QUEUES], after[QUEUES], before[FIRST]
+    if old is None or old is new:
+        return
+    if new is None or old.uid != new.uid:
+        yield f"Workload {old.uid} was deleted"
+    elif is_active(new) and not is_active(old):
+        mark = at(old.value, "metadata", "annotations", HELD)
+        if mark is None:
+            yield "what Kueue deactivated was released"
+        elif start and int(mark) >= start.value["metadata"]["generation"]:
+            yield "the newest wish to hold was undone"
 
 
 def _wrong_with_job(
@@ -155,9 +170,27 @@ def _wrong_with_started(start: Obj, job: Obj, copy: Obj | None, workload: Obj | 
     if not copy or not any(owner["uid"] == job.uid for owner in copy.value["metadata"].get("ownerReferences", ())):
         if not is_open(job):
             yield f"{job.uid} has no copy that it owns, and nobody says so"
-    elif (at(start.value, "spec", "gate") == "Open") != _may_run(job, workload):
+    else:
+        yield from _wrong_with_gate(start, job, workload)
+
+
+def _wrong_with_gate(start: Obj, job: Obj, workload: Obj | None) -> Iterator[str]:
+    may_run = is_open(job) and (workload is None or is_active(workload))
+    if at(start.value, "spec", "gate") == "Open":
+        deactivated = workload is not None and not is_active(workload) and not is_held(workload)
+        if not may_run and not deactivated:
+            yield f"the gate of {job.uid} is not where it is wanted"
+    elif may_run:
         yield f"the gate of {job.uid} is not where it is wanted"
+    elif workload and is_open(job) and phase(start) != "Held":
+        yield f"{start.uid} is held and says {phase(start)}"
 
 
-def _may_run(job: Obj, workload: Obj | None) -> bool:
-    return is_open(job) and (workload is None or at(workload.value, "spec", "active") is not False)
+def is_active(workload: Obj) -> bool:
+    """Tell whether Kueue may admit a Workload."""
+    return at(workload.value, "spec", "active") is not False
+
+
+def is_held(workload: Obj) -> bool:
+    """Tell whether a Workload bears the operator's mark."""
+    return at(workload.value, "metadata", "annotations", HELD) is not None

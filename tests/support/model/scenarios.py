@@ -12,6 +12,7 @@ from support.model.objects import (
     COPIED,
     FIRST,
     JOB,
+    QUEUES,
     SECOND,
     SLOTS,
     SOURCE,
@@ -98,6 +99,9 @@ def _delete_in_the_foreground(objects: Objects, made: int) -> tuple[Objects, int
 OPENS = Human("a human opens the gate", _start(FIRST, gate="Open"), excuses=False)
 HOLDS = Human("a human holds the gate", _start(FIRST, gate="Held"), excuses=False)
 RELEASES = Human("a human releases the gate", _start(FIRST, gate="Open"), excuses=False)
+HOLDS_AGAIN = Human("a human holds the gate again", _start(FIRST, gate="Held"), excuses=False)
+DELETES_WORKLOAD = Human("a human deletes the Workload", _delete(QUEUES), excuses=False)
+DEACTIVATES = Human("Kueue deactivates the job", _edit(QUEUES, active=False), excuses=False)
 DELETES = Human("a human deletes the DispatchStart", _delete(FIRST))
 DELETES_IN_THE_FOREGROUND = Human("a human deletes the DispatchStart in the foreground", _delete_in_the_foreground)
 CREATES_AGAIN = Human("a human creates the DispatchStart again, open", _create_again)
@@ -303,7 +307,41 @@ SCENARIOS = (
         silences=1,
         humans=GATE,
         most_humans=3,
-        # A hold that lands after the release can't be told from Kueue's own deactivation.
-        lates=False,
+    ),
+    Scenario(
+        "Kueue, held before Queued is recorded",
+        started(kueue=True),
+        TWO_OPERATORS,
+        humans=(OPENS, HOLDS),
+        faults=1,
+        reconciliations=1,
+    ),
+    Scenario(
+        "Kueue, two operators hold and release",
+        started(gate="Open", kueue=True),
+        TWO_OPERATORS,
+        humans=(HOLDS, RELEASES, HOLDS_AGAIN),
+        most_humans=3,
+        faults=1,
+        reconciliations=2,
+    ),
+    Scenario(
+        "Kueue, held while its Workload is made anew",
+        started(gate="Open", kueue=True),
+        ALONE,
+        faults=1,
+        silences=1,
+        lazy=True,
+        humans=(HOLDS, RELEASES, DELETES_WORKLOAD),
+        most_humans=3,
+    ),
+    Scenario(
+        "Kueue deactivates the job",
+        started(gate="Open", kueue=True),
+        ALONE,
+        faults=1,
+        silences=1,
+        humans=(DEACTIVATES, HOLDS, RELEASES),
+        most_humans=3,
     ),
 )

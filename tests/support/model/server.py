@@ -14,6 +14,7 @@ from support.records import at
 
 Value = dict[str, Any]
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+HELD = "dispatch.phpboyscout.uk/held"
 QUEUE = "kueue.x-k8s.io/queue-name"
 # The same failure is the same object, so that it is the same answer.
 refusal = functools.cache(_refusal)

@@ -10,7 +10,7 @@ from dispatch_operator.reconcile.observation import Observed, Origin
 from dispatch_operator.reconcile.ownership import in_kueue_mode
 from dispatch_operator.records.trainer import TrainJob
 
-OPENED = (Phase.QUEUED, Phase.RUNNING, Phase.HELD)
+OPENED = (Phase.QUEUED, Phase.RUNNING, *kueue.HOLDS)
 """Phases that tell that the gate has been open before."""
 
 
@@ -25,13 +25,11 @@ def is_open(observed: Observed) -> bool:
 
 
 def next_change(observed: Observed, job: TrainJob) -> Action | None:
-    """Return the request that brings the gate to where the user wants it; None when it is there."""
+    """Return the request that brings the gate to where the user wants it; None when it is there, or can't be made."""
     opening = wants_open(observed)
-    if opening == is_open(observed):
-        return None
-    return (
-        kueue.change(observed, job, opening=opening) if in_kueue_mode(observed) else plain.change(job, opening=opening)
-    )
+    if in_kueue_mode(observed):
+        return kueue.opening(observed, job) if opening else kueue.holding(observed, job)
+    return None if opening == is_open(observed) else plain.change(job, opening=opening)
 
 
 def was_undone(observed: Observed) -> bool:
@@ -40,12 +38,18 @@ def was_undone(observed: Observed) -> bool:
 
 
 def must_be_recorded(observed: Observed) -> bool:
-    """Tell whether Held must stand in the status before the gate is closed.
+    """Tell whether Holding must stand in the status before the gate is closed: a crash then hides no wish to hold."""
+    return is_to_be_held(observed) and observed.start.status.phase not in kueue.HOLDS
 
-    A Workload is activated again only after our own recorded Held: what Kueue deactivated is not fought over.
-    """
-    is_held = observed.start.status.phase is Phase.HELD
-    return in_kueue_mode(observed) and not wants_open(observed) and not is_held
+
+def is_to_be_held(observed: Observed) -> bool:
+    """Tell whether a job whose gate has been open is to be held; in plain mode the gate can just be closed."""
+    return observed.start.gate is Gate.HELD or (in_kueue_mode(observed) and not wants_open(observed))
+
+
+def why_not_held(observed: Observed) -> str:
+    """Say what is missing until a job that is to be held is held."""
+    return kueue.why_not_held(observed) if in_kueue_mode(observed) else "the TrainJob is not suspended yet"
 
 
 def is_kueues(observed: Observed) -> bool:
@@ -54,10 +58,9 @@ def is_kueues(observed: Observed) -> bool:
 
 
 def closed_phase(observed: Observed) -> Phase:
-    """Return Held when the gate has been open before, else Gated.
-
-    Held stays until the gate is open again: in Kueue mode it is what allows the release.
-    """
+    """Return Held when the gate has been open before, else Gated."""
     phase = observed.start.status.phase
-    held = phase is Phase.HELD or (phase in OPENED and observed.start.gate is Gate.HELD)
+    if in_kueue_mode(observed):
+        return Phase.GATED if kueue.is_gated(observed) else Phase.HELD
+    held = phase in kueue.HOLDS or (phase in OPENED and observed.start.gate is Gate.HELD)
     return Phase.HELD if held else Phase.GATED
