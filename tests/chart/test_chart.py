@@ -122,7 +122,10 @@ def test_named_namespaces_get_a_role_each_and_nothing_else_is_seen_of_the_cluste
         ("RoleBinding", "team-b", name),
     ]
     runtimes = ("trainer.kubeflow.org", "clustertrainingruntimes")
-    queues = {("kueue.x-k8s.io", resource, "get") for resource in ("clusterqueues", "admissionchecks")}
+    queues = {
+        ("kueue.x-k8s.io", resource, "get")
+        for resource in ("clusterqueues", "admissionchecks", "workloadpriorityclasses")
+    }
     assert rules(only(objects, "ClusterRole")) == {(*runtimes, verb) for verb in ("get", "list", "watch")} | queues
     assert arguments(objects)[:3] == ["run", "--namespace=team-a", "--namespace=team-b"]
 

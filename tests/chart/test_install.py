@@ -108,7 +108,12 @@ def test_a_release_is_installed_changed_and_uninstalled(
     release("upgrade", namespaces=SERVED, **STAYS)
     args = {tuple(pod["spec"]["containers"][0]["args"][:3]) for pod in running(cluster, namespace)}
     assert args == {("run", "--namespace=chart-a", "--namespace=chart-b")}
-    assert resources(cluster) == {"clustertrainingruntimes", "clusterqueues", "admissionchecks"}
+    assert resources(cluster) == {
+        "clustertrainingruntimes",
+        "clusterqueues",
+        "admissionchecks",
+        "workloadpriorityclasses",
+    }
     assert {role["metadata"]["namespace"] for role in owned(cluster, "roles", "-A")} == {*SERVED, namespace}
 
     release("uninstall")

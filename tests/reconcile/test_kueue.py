@@ -115,16 +115,16 @@ async def test_a_gated_workload_ends_the_start_in_the_same_look(api: FakeKueueAp
     assert "suspend" not in api.one(JOB)["metadata"].get("managedFields", "")
 
 
-@pytest.mark.parametrize(
-    ("what", "makes", "want"),
-    [
-        ("no Workload", None, "no Workload of the TrainJob exists"),
-        ("no gate", {"gates": ""}, f"lacks the gate {GATE}"),
-        ("another gate", {"gates": "other.example/gate"}, f"lacks the gate {GATE}"),
-        ("no check", {"check": None}, f"does not list the admission check {CHECK}"),
-        ("another check", {"check": "other"}, f"does not list the admission check {CHECK}"),
-    ],
-)
+LACKING = [
+    ("no Workload", None, "no Workload of the TrainJob exists"),
+    ("no gate", {"gates": ""}, f"lacks the gate {GATE}"),
+    ("another gate", {"gates": "other.example/gate"}, f"lacks the gate {GATE}"),
+    ("no check", {"check": None}, f"does not list the admission check {CHECK}"),
+    ("another check", {"check": "other"}, f"does not list the admission check {CHECK}"),
+]
+
+
+@pytest.mark.parametrize(("what", "makes", "want"), LACKING)
 async def test_what_is_missing_is_waited_for_and_then_refused(
     api: FakeKueueApi, operator: FakeOperator, what: str, makes: dict[str, Any] | None, want: str
 ) -> None:
@@ -137,6 +137,7 @@ async def test_what_is_missing_is_waited_for_and_then_refused(
     ), what
     assert want in message(start, "WorkloadGated")
     assert result.requeue_after == pytest.approx(11)
+    # There is no LocalQueue.
     operator.now += 12
     await operator.reconcile()
     start = operator.start()
@@ -233,20 +234,94 @@ BOUND = [{"name": CHECK}]
             {"gates": ""},
             "older than 0.19 or its feature AdmissionGatedBy is off",
         ),
-        ([queue(), cluster_queue(BOUND), check()], None, "Kueue does not manage TrainJobs here"),
+        ([queue(), cluster_queue(BOUND), check()], None, "Kueue can't make Workloads"),
     ],
 )
-async def test_the_refusal_says_why_when_it_is_known(
+async def test_it_says_why_when_it_is_known(
     api: FakeKueueApi, operator: FakeOperator, objects: list[Object], makes: dict[str, Any] | None, want: str
 ) -> None:
-    for obj in objects:
-        made = dict(obj)
-        api.put(made, **made.pop("status", {}))
+    put_all(api, objects)
     api.makes = makes
     await operator.reconcile()
     operator.now += 12
     await operator.reconcile()
     assert want in message(operator.start(), "WorkloadGated")
+
+
+def put_all(api: FakeApi, objects: list[Object]) -> None:
+    for obj in objects:
+        made = dict(obj)
+        api.put(made, **made.pop("status", {}))
+
+
+@pytest.mark.parametrize(
+    ("what", "objects", "makes", "want"),
+    [
+        (
+            "Kueue can make no Workload",
+            [queue(), cluster_queue(BOUND), check()],
+            None,
+            "see whether its controller runs",
+        ),
+        ("the check was taken off", [queue(), cluster_queue(None), check()], {"check": None}, "does not name"),
+        ("the check was put back", [queue(), cluster_queue(BOUND), check()], {"check": None}, "does not list"),
+    ],
+)
+async def test_what_may_pass_is_waited_for_and_then_told_as_what_it_is(
+    api: FakeKueueApi,
+    operator: FakeOperator,
+    what: str,
+    objects: list[Object],
+    makes: dict[str, Any] | None,
+    want: str,
+) -> None:
+    put_all(api, objects)
+    api.makes = makes
+    await operator.reconcile()
+    operator.now += 12
+    result = await operator.reconcile()
+    start = operator.start()
+    assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == (
+        "Starting",
+        ("Unknown", "WaitingForWorkload"),
+    ), what
+    assert want in message(start, "WorkloadGated")
+    assert "until 10 times 10s have passed" in message(start, "WorkloadGated")
+    assert result.requeue_after == pytest.approx(101 - 12)
+    operator.now += 101 - 12
+    await operator.reconcile()
+    start = operator.start()
+    assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == ("Stopping", ("False", "ErrRejected"))
+    assert want in message(start, "WorkloadGated")
+    assert "after 10 times 10s" in message(start, "WorkloadGated")
+
+
+async def test_a_workload_that_comes_after_an_outage_is_in_time(api: FakeKueueApi, operator: FakeOperator) -> None:
+    put_all(api, [queue(), cluster_queue(BOUND), check()])
+    api.makes = None
+    await operator.reconcile()
+    operator.now += 60
+    await operator.reconcile()
+    put_workload(api)
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Gated"
+
+
+@pytest.mark.parametrize("exists", [True, False])
+async def test_a_priority_class_is_asked_for_and_missed(
+    api: FakeKueueApi, operator: FakeOperator, *, exists: bool
+) -> None:
+    put_all(api, [queue(), cluster_queue(BOUND), check()])
+    if exists:
+        api.put({"kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}})
+    api.edit("DispatchBackend", lambda backend: backend["spec"]["kueue"].update(priorityClass="urgent"))
+    api.makes = None
+    await operator.reconcile()
+    assert api.one(JOB)["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] == "urgent"
+    operator.now += 12
+    await operator.reconcile()
+    told = message(operator.start(), "WorkloadGated")
+    assert ("WorkloadPriorityClass urgent does not exist" in told) is not exists
 
 
 async def test_a_reason_that_can_not_be_read_is_left_out(api: FakeKueueApi, operator: FakeOperator) -> None:
@@ -259,7 +334,9 @@ async def test_a_reason_that_can_not_be_read_is_left_out(api: FakeKueueApi, oper
         else None
     )
     await operator.reconcile()
-    assert message(operator.start(), "WorkloadGated") == "no Workload of the TrainJob exists, after 10s"
+    assert "no Workload of the TrainJob exists, after 10s (perhaps because Kueue can't" in message(
+        operator.start(), "WorkloadGated"
+    )
 
 
 @pytest.mark.parametrize("verb", ["get", "list"])

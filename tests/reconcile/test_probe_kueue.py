@@ -107,7 +107,7 @@ def reserves(kueue: Kueue) -> None:
 @pytest.mark.parametrize(
     ("what", "change", "want"),
     [
-        ("no Workload", lambda kueue: setattr(kueue, "after", 1_000.0), "no Workload of the TrainJob exists"),
+        ("no Workload", lambda kueue: setattr(kueue, "after", 1_000.0), "LocalQueue team-a does not exist"),
         ("no gate", lambda kueue: setattr(kueue, "annotations", {}), "lacks the gate"),
         ("no check", lambda kueue: setattr(kueue, "checks", ["other"]), "does not list the admission check"),
         ("quota", reserves, "has quota behind the closed gate"),
@@ -125,6 +125,40 @@ async def test_a_gate_that_kueue_does_not_keep_is_not_proven(
     assert left(kueue.api) == []
     for task in kueue.tasks:
         task.cancel()
+
+
+def put_queue(api: FakeApi, checks: list[Object]) -> None:
+    """Place the queue, its ClusterQueue with these checks, and the check."""
+    active = [{"type": "Active", "status": "True"}]
+    spec = {"admissionChecksStrategy": {"admissionChecks": checks}}
+    here = {"name": "team-a", "namespace": NAMESPACE}
+    api.put({"kind": "LocalQueue", "metadata": here, "spec": {"clusterQueue": "all"}}, conditions=active)
+    api.put({"kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": spec}, conditions=active)
+    api.put({"kind": "AdmissionCheck", "metadata": {"name": CHECK}, "spec": {}}, conditions=active)
+
+
+async def test_a_kueue_that_can_make_no_workload_says_nothing_about_the_gate(kueue: Kueue) -> None:
+    put_queue(kueue.api, [{"name": CHECK}])
+    operator = FakeBackends(kueue.api)
+    await operator.reconcile()
+    proven = operator.status()["gates"]
+    kueue.after = 1_000.0
+    kueue.api.edit("DispatchBackend", lambda backend: backend["spec"].update(gpuResource="amd.com/gpu"))
+    await operator.reconcile()
+    assert operator.status()["gates"] == proven
+    (told,) = [one["message"] for one in operator.status()["conditions"] if one["type"] == "Reconciling"]
+    assert "Kueue can't make Workloads" in told
+    assert left(kueue.api) == []
+    for task in kueue.tasks:
+        task.cancel()
+
+
+async def test_a_check_that_was_taken_off_the_queue_is_a_verdict_of_a_probe(kueue: Kueue) -> None:
+    put_queue(kueue.api, [])
+    kueue.checks = []
+    operator = FakeBackends(kueue.api)
+    await operator.reconcile()
+    assert f"does not name the admission check {CHECK}" in unproven(operator.status())["start-gate"]
 
 
 @pytest.mark.parametrize(

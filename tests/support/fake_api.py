@@ -29,7 +29,7 @@ class Request:
         return " ".join(part for part in (self.verb, self.kind, self.subresource) if part)
 
 
-CLUSTER_SCOPED = ("ClusterTrainingRuntime", "ClusterQueue", "AdmissionCheck")
+CLUSTER_SCOPED = ("ClusterTrainingRuntime", "ClusterQueue", "AdmissionCheck", "WorkloadPriorityClass")
 
 Fault = Callable[[Request], ApiError | None]
 

@@ -179,8 +179,8 @@ def test_the_copy_bears_the_framework_by_which_the_kubeflow_sdk_lists_it(labels:
         ({"name": "default"}, {}, '{"gpuResource":"nvidia.com/gpu","name":"default"}'),
         (
             {"name": "b", "uid": "u", "generation": 3},
-            {"gpuResource": "amd.com/gpu", "kueue": {"queue": "team-a", "admissionCheck": "check"}},
-            '{"admissionCheck":"check","generation":3,"gpuResource":"amd.com/gpu","name":"b","queue":"team-a","uid":"u"}',
+            {"gpuResource": "a.b/c", "kueue": {"queue": "q", "admissionCheck": "c", "priorityClass": "p"}},
+            '{"admissionCheck":"c","generation":3,"gpuResource":"a.b/c","name":"b","priorityClass":"p","queue":"q","uid":"u"}',
         ),
     ],
 )
@@ -189,6 +189,8 @@ def test_the_train_job_says_what_it_took_from_its_backend(metadata: Any, spec: A
     backend["metadata"] = metadata
     made = rendered(make_start(), backend)["metadata"]["annotations"]["dispatch.phpboyscout.uk/backend"]
     assert made == want
+    labels = rendered(make_start(), backend)["metadata"]["labels"]
+    assert labels.get("kueue.x-k8s.io/priority-class") == spec.get("kueue", {}).get("priorityClass")
     assert read_terms(made) == terms_of(read_backend(backend))
 
 

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     LOCAL_QUEUE = "LocalQueue"
     CLUSTER_QUEUE = "ClusterQueue"
     ADMISSION_CHECK = "AdmissionCheck"
+    WORKLOAD_PRIORITY_CLASS = "WorkloadPriorityClass"
     JOB = "Job"
     POD = "Pod"
     EVENT = "Event"
@@ -74,6 +75,7 @@ RESOURCES: Mapping[Kind, Resource] = {
         Resource(Kind.LOCAL_QUEUE, KUEUE_API_VERSION, "localqueues"),
         Resource(Kind.CLUSTER_QUEUE, KUEUE_API_VERSION, "clusterqueues", namespaced=False),
         Resource(Kind.ADMISSION_CHECK, KUEUE_API_VERSION, "admissionchecks", namespaced=False),
+        Resource(Kind.WORKLOAD_PRIORITY_CLASS, KUEUE_API_VERSION, "workloadpriorityclasses", namespaced=False),
         Resource(Kind.JOB, "batch/v1", "jobs"),
         Resource(Kind.POD, "v1", "pods"),
         Resource(Kind.EVENT, "v1", "events"),

@@ -44,6 +44,7 @@ class Slot(StrEnum):
     LOCAL_QUEUE = "local_queue"
     CLUSTER_QUEUE = "cluster_queue"
     CHECK = "check"
+    PRIORITY_CLASS = "priority_class"
     PODS = "pods"
     TRAINER_JOB = "trainer_job"
     WARNINGS = "warnings"

@@ -21,7 +21,7 @@ from dispatch_operator.reconcile.actions import (
 )
 from dispatch_operator.records.core import Event, Job, Pod
 from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT, DispatchBackend, DispatchStart
-from dispatch_operator.records.kueue import AdmissionCheck, ClusterQueue, LocalQueue, Workload
+from dispatch_operator.records.kueue import AdmissionCheck, ClusterQueue, LocalQueue, Workload, WorkloadPriorityClass
 from dispatch_operator.records.reading import AnyRecord
 from dispatch_operator.records.trainer import JobSet, TrainingRuntime, TrainJob
 
@@ -77,6 +77,7 @@ class Observed:
     local_queue: Observation[LocalQueue] = Observation()
     cluster_queue: Observation[ClusterQueue] = Observation()
     check: Observation[AdmissionCheck] = Observation()
+    priority_class: Observation[WorkloadPriorityClass] = Observation()
     job_set: JobSet | None = None
     """Cached only: it decides nothing, it is mirrored."""
     pods: tuple[Pod, ...] | None = None

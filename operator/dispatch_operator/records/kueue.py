@@ -94,6 +94,12 @@ class ClusterQueue(KubeObject, frozen=True):
     status: ConditionedStatus = ConditionedStatus()
 
 
+class WorkloadPriorityClass(KubeObject, frozen=True):
+    """A priority that jobs of Kueue may have; only whether it exists is read."""
+
+    KIND: ClassVar[Kind] = Kind.WORKLOAD_PRIORITY_CLASS
+
+
 class AdmissionCheckSpec(Record, frozen=True):
     """What is read of an AdmissionCheck's spec."""
 

@@ -13,7 +13,7 @@ from dispatch_operator.api.names import is_job, is_submission, object_name
 from dispatch_operator.records.base import KubeObject, ObjectMeta
 from dispatch_operator.records.core import Event, Job, Pod
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
-from dispatch_operator.records.kueue import AdmissionCheck, ClusterQueue, LocalQueue, Workload
+from dispatch_operator.records.kueue import AdmissionCheck, ClusterQueue, LocalQueue, Workload, WorkloadPriorityClass
 from dispatch_operator.records.trainer import ClusterTrainingRuntime, JobSet, TrainingRuntime, TrainJob
 
 Json = Mapping[str, Any]
@@ -34,6 +34,7 @@ _OTHERS: Mapping[Kind, type[KubeObject]] = {
         LocalQueue,
         ClusterQueue,
         AdmissionCheck,
+        WorkloadPriorityClass,
         Job,
         Pod,
         Event,

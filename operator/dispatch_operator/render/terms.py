@@ -13,7 +13,7 @@ from dispatch_operator.api.models import Backend
 
 @dataclass(frozen=True, slots=True)
 class BackendTerms:
-    """The backend's part of a TrainJob: who it was, the GPU resource, and in Kueue mode the queue and the check."""
+    """The backend's part of a TrainJob: who it was, the GPU resource, and in Kueue mode queue, check and priority."""
 
     name: str
     uid: str | None
@@ -22,6 +22,7 @@ class BackendTerms:
     queue: str | None = None
     """None in plain mode."""
     admission_check: str | None = None
+    priority_class: str | None = None
 
     def annotation(self) -> str:
         """Return the value of the annotation `backend`: compact JSON with sorted keys, without what is absent."""
@@ -36,6 +37,7 @@ class BackendTerms:
             "gpuResource": self.gpu_resource,
             "queue": self.queue,
             "admissionCheck": self.admission_check,
+            "priorityClass": self.priority_class,
         }
 
 
@@ -49,6 +51,7 @@ def terms_of(backend: Backend) -> BackendTerms:
         gpu_resource=backend.spec.gpu_resource,
         queue=kueue.queue if kueue else None,
         admission_check=kueue.admission_check if kueue else None,
+        priority_class=kueue.priority_class if kueue else None,
     )
 
 
@@ -60,7 +63,7 @@ def read_terms(annotation: object) -> BackendTerms | None:
         return None
     if not isinstance(told, dict):
         return None
-    words = {key: told.get(key) for key in ("name", "uid", "gpuResource", "queue", "admissionCheck")}
+    words = {key: told.get(key) for key in ("name", "uid", "gpuResource", "queue", "admissionCheck", "priorityClass")}
     generation = told.get("generation")
     if not all(isinstance(word, str | None) for word in words.values()) or not isinstance(generation, int | None):
         return None
@@ -73,4 +76,5 @@ def read_terms(annotation: object) -> BackendTerms | None:
         gpu_resource=words["gpuResource"],
         queue=words["queue"],
         admission_check=words["admissionCheck"],
+        priority_class=words["priorityClass"],
     )

@@ -7,6 +7,7 @@ from dispatch_operator.api import duration
 from dispatch_operator.api.group import (
     ANNOTATION_BACKEND,
     ANNOTATION_GATED_BY,
+    LABEL_PRIORITY_CLASS,
     LABEL_QUEUE,
     START_GATE,
     TRAINER_API_VERSION,
@@ -54,6 +55,8 @@ def _metadata(identity: Identity, terms: BackendTerms) -> dict[str, Any]:
     if terms.queue:
         metadata["labels"][LABEL_QUEUE] = terms.queue
         metadata["annotations"][ANNOTATION_GATED_BY] = START_GATE
+    if terms.priority_class:
+        metadata["labels"][LABEL_PRIORITY_CLASS] = terms.priority_class
     return metadata
 
 

@@ -140,7 +140,8 @@ def _no_workload(world: FaultyApi) -> None:
     world.kueue = False
     queue = {"kind": "LocalQueue", "metadata": {"name": "team-a", "namespace": NAMESPACE}}
     world.put({**queue, "spec": {"clusterQueue": "all"}})
-    world.put({"kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": {}})
+    strategy = {"admissionChecks": [{"name": "dispatch-start", "onFlavors": ["gpu"]}]}
+    world.put({"kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": {"admissionChecksStrategy": strategy}})
 
 
 def _ours(kind: str, change: Callable[[Object], None]) -> Change:

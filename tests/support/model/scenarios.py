@@ -31,9 +31,12 @@ Value = dict[str, Any]
 ONE, OTHER = "llama-s1", "other"
 
 
-def world(*, gate: str = "Closed", retry: str = "OnChange", second: bool = False, kueue: bool = False) -> Objects:
-    """Return what stands before anything is started."""
-    spec: Value = {"kueue": {"queue": "team-a", "admissionCheck": "dispatch-start"}} if kueue else {}
+def world(
+    *, gate: str = "Closed", retry: str = "OnChange", second: bool = False, kueue: bool = False, **spec: Any
+) -> Objects:
+    """Return what stands before anything is started; keywords are of the backend."""
+    if kueue:
+        spec["kueue"] = {"queue": "team-a", "admissionCheck": "dispatch-start"}
     objects: Objects = (None,) * len(SLOTS)
     made = [make_start(gate=gate, retry=retry), make_backend(**spec), make_runtime()]
     made += [make_start(OTHER, gate=gate, retry=retry)] if second else []
@@ -297,7 +300,14 @@ SCENARIOS = (
     Scenario("a leftover TrainJob", _left(COPIED, TRAINS), ALONE, lazy=True, faults=1),
     Scenario("Kueue", world(gate="Open", kueue=True), ALONE, faults=1, silences=1, ticks=1, lazy=True),
     Scenario(
-        "Kueue without a Workload", world(gate="Open", kueue=True), ALONE, faults=1, ticks=2, lazy=True, excused=True
+        "Kueue without a Workload",
+        # A tick is longer than Kueue is waited for.
+        world(gate="Open", kueue=True, timeouts={"workload": "3s"}),
+        ALONE,
+        faults=1,
+        ticks=2,
+        lazy=True,
+        excused=True,
     ),
     Scenario(
         "Kueue, held and released",
@@ -323,7 +333,7 @@ SCENARIOS = (
         humans=(HOLDS, RELEASES, HOLDS_AGAIN),
         most_humans=3,
         faults=1,
-        reconciliations=2,
+        reconciliations=1,
     ),
     Scenario(
         "Kueue, held while its Workload is made anew",

@@ -45,7 +45,7 @@
   verbs: [get, list, watch]
 {{- if .Values.kueue.enabled }}
 - apiGroups: [kueue.x-k8s.io]
-  resources: [clusterqueues, admissionchecks]
+  resources: [clusterqueues, admissionchecks, workloadpriorityclasses]
   verbs: [get]
 {{- end }}
 {{- end -}}

@@ -13,7 +13,7 @@ from dispatch_operator.api.models.reading import parse
 
 LONGEST_NAME = 253
 LONGEST_QUEUE = 63
-"""A queue's name is a label's value too."""
+"""The name of a queue, or of a priority class, is a label's value too."""
 MOST_RUNTIMES = 1_000
 POSITIVE_DURATION = "must be a duration greater than zero, such as 90s or 1m30s"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -75,6 +75,10 @@ class Kueue(Model):
     queue: Queue = Field(description="The LocalQueue of this namespace that jobs are put into.")
     admission_check: Check = Field(
         description="The AdmissionCheck that the queue's ClusterQueue must list; a Start is refused without it.",
+    )
+    priority_class: Queue | None = Field(
+        default=None,
+        description="The WorkloadPriorityClass of the jobs. When absent Kueue goes by their pods' priorityClassName.",
     )
 
 

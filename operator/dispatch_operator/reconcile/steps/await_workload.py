@@ -8,20 +8,28 @@ from collections.abc import Iterator
 from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass
 from dispatch_operator.api.group import START_GATE
-from dispatch_operator.api.kinds import Kind
+from dispatch_operator.reconcile import kueue_setup
 from dispatch_operator.reconcile.actions import Action, AwaitWorkload, Get, List, Slot, find_workload, get_workload
 from dispatch_operator.reconcile.backend.terms import wrote_terms
+from dispatch_operator.reconcile.kueue_setup import Reason
 from dispatch_operator.reconcile.observation import Observed, Origin
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
-from dispatch_operator.records.base import ConditionedStatus
-from dispatch_operator.records.kueue import ClusterQueue, Workload
+from dispatch_operator.records.kueue import Workload
 from dispatch_operator.records.trainer import TrainJob
+from dispatch_operator.render.terms import BackendTerms
 
 STEP = Condition.WORKLOAD_GATED
 FIRST_WAIT = 2.0
 """Seconds that a reconcile waits for the Workload itself; most appear within one. Later ones are woken by the watch."""
 DEFAULT_TIMEOUT = "60s"
 """Where no backend says another any more."""
+PATIENCE = 10
+"""How many times `timeouts.workload` is waited in all for what may pass by itself."""
+OUTAGE = Reason(
+    "Kueue can't make Workloads: the TrainJob has passed Kueue's own webhook; see whether its controller runs, and its"
+    " webhook for Workloads answers",
+    may_pass=True,
+)
 CLOCK_GRAIN = 1.0
 """Status keeps times in whole seconds."""
 
@@ -39,11 +47,12 @@ def await_workload(observed: Observed, now: float) -> Action | Verdict | None:
         return AwaitWorkload(Slot.WORKLOAD, job.metadata.uid, min(FIRST_WAIT, bound))
     if error := observed.failure(List, Slot.WORKLOAD):
         return transient(STEP, error, never_final=True)
-    left = bound + CLOCK_GRAIN - _waited(observed, now)
+    waited = _waited(observed, now)
+    left = bound + CLOCK_GRAIN - waited
     if left > 0:
         message = f"waiting for Kueue: {'; '.join(lacking)}"
         return Waiting(STEP, "WaitingForWorkload", message, requeue_after=left)
-    return _give_up(observed, job, terms.queue, check)
+    return _overdue(observed, job, terms, waited)
 
 
 def _timeout(observed: Observed) -> str:
@@ -86,65 +95,39 @@ def _lacking(workload: Workload | None, check: str) -> list[str]:
     return lacking
 
 
-def _give_up(observed: Observed, job: TrainJob, queue: str, check: str) -> Action | Verdict:
+def _overdue(observed: Observed, job: TrainJob, terms: BackendTerms, waited: float) -> Action | Verdict:
+    """Say why the Workload is not as it should be after `timeouts.workload`; what may pass is waited for longer."""
     if observed.workload.origin is not Origin.READ:
         return find_workload(job)
-    if action := _next_reason(observed, queue, check):
+    if action := kueue_setup.next_read(observed, terms):
         return action
-    lacking = "; ".join(_lacking(observed.workload.obj, check))
-    reasons = "; ".join(_reasons(observed, queue, check))
-    because = f" (perhaps because {reasons})" if reasons else ""
-    return Refusal(STEP, ErrorClass.REJECTED, f"{lacking}, after {_timeout(observed)}{because}")
+    found, timeout = tuple(_reasons(observed, terms)), _timeout(observed)
+    lacking = "; ".join(_lacking(observed.workload.obj, terms.admission_check or ""))
+    because = f" (perhaps because {'; '.join(reason.text for reason in found)})" if found else ""
+    message = f"{lacking}, after {timeout}{because}"
+    if not all(reason.may_pass for reason in found):
+        return Refusal(STEP, ErrorClass.REJECTED, message)
+    if observed.start.is_probe:
+        return _of_a_probe(message, outage=found == (OUTAGE,))
+    left = PATIENCE * duration.seconds(timeout) + CLOCK_GRAIN - waited
+    if left > 0:
+        message = f"{message}; it is waited for until {PATIENCE} times {timeout} have passed"
+        return Waiting(STEP, "WaitingForWorkload", message, requeue_after=left)
+    return Refusal(STEP, ErrorClass.REJECTED, f"{lacking}, after {PATIENCE} times {timeout}{because}")
 
 
-def _next_reason(observed: Observed, queue: str, check: str) -> Action | None:
-    """Return what is still to be read of the queues and the check; what can't be read is not known."""
-    local = observed.local_queue.obj
-    gets = [Get(Slot.LOCAL_QUEUE, Kind.LOCAL_QUEUE, queue), Get(Slot.CHECK, Kind.ADMISSION_CHECK, check)]
-    if local and local.spec.cluster_queue:
-        gets.insert(1, Get(Slot.CLUSTER_QUEUE, Kind.CLUSTER_QUEUE, local.spec.cluster_queue))
-    due = (observed.due(get) for get in gets)
-    return next((get for get in due if isinstance(get, Get)), None)
+def _of_a_probe(message: str, *, outage: bool) -> Refusal:
+    """A probe waits no longer: the next one looks again. That Kueue is down says nothing about the gates."""
+    if outage:
+        return Refusal(STEP, ErrorClass.UNREACHABLE, message, transient=True)
+    return Refusal(STEP, ErrorClass.REJECTED, message)
 
 
-def _reasons(observed: Observed, queue: str, check: str) -> Iterator[str]:
-    """Say what of Kueue's set-up explains a Workload that is missing or lacks something."""
-    local, cluster, named = observed.local_queue.obj, observed.cluster_queue, observed.check
+def _reasons(observed: Observed, terms: BackendTerms) -> Iterator[Reason]:
     workload = observed.workload.obj
-    if observed.local_queue.absent:
-        yield f"LocalQueue {queue} does not exist"
-    elif local and local.spec.stop_policy not in {None, "None"}:
-        yield f"LocalQueue {queue} is not active: {_told(local.status)}"
-    if named.absent:
-        yield f"AdmissionCheck {check} does not exist"
-    elif named.live and named.obj and not named.obj.status.is_true("Active"):
-        yield f"AdmissionCheck {check} is not active: {_told(named.obj.status)}"
-    if cluster.absent and local:
-        yield f"ClusterQueue {local.spec.cluster_queue} of LocalQueue {queue} does not exist"
-    elif cluster.live and cluster.obj:
-        yield from _reasons_of_cluster_queue(cluster.obj, check)
+    found = tuple(kueue_setup.reasons(observed, terms))
+    yield from found
     if workload and START_GATE not in workload.metadata.gates:
-        yield "Kueue is older than 0.19 or its feature AdmissionGatedBy is off"
-    if workload is None and local:
-        yield "Kueue does not manage TrainJobs here; see its integrations and its namespace selector"
-
-
-def _reasons_of_cluster_queue(cluster_queue: ClusterQueue, check: str) -> Iterator[str]:
-    name = cluster_queue.metadata.name
-    if not cluster_queue.status.is_true("Active"):
-        yield f"ClusterQueue {name} is not active: {_told(cluster_queue.status)}"
-    checks = cluster_queue.spec.admission_checks_strategy.admission_checks
-    named = [entry for entry in checks if entry.name == check]
-    if not named:
-        yield f"ClusterQueue {name} does not name the admission check {check}"
-    for entry in named:
-        if entry.on_flavors:
-            yield (
-                f"ClusterQueue {name} binds the admission check {check} to the flavors {', '.join(entry.on_flavors)}"
-                " only, so that it is listed only after quota is reserved; bind it to all flavors"
-            )
-
-
-def _told(status: ConditionedStatus) -> str:
-    active = status.condition("Active")
-    return f"{active.reason}: {active.message}" if active else "no controller has marked it"
+        yield Reason("Kueue is older than 0.19 or its feature AdmissionGatedBy is off")
+    if workload is None and not found:
+        yield OUTAGE
