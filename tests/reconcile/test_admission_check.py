@@ -187,6 +187,20 @@ async def test_only_the_entry_is_applied(api: ApplyingApi) -> None:
     ]
 
 
+async def test_of_two_checks_of_ours_none_is_taken_away_when_the_other_is_set(api: ApplyingApi) -> None:
+    workload, since = make_workload(), "2025-12-31T00:00:00Z"
+    entry = {"state": "Ready", "message": "so it was", "lastTransitionTime": since}
+    others = {"name": "other-controllers", "state": "Pending", "message": ""}
+    workload["status"]["admissionChecks"] += [{"name": "second", **entry}, others]
+    second, other = make_check(), make_check(controller="other.example/c")
+    second["metadata"]["name"], other["metadata"]["name"] = "second", "other-controllers"
+    await put(api, make_check(), second, other, workload, make_job(), started("Open")).reconcile(KEY)
+    (body,) = api.applied
+    ours, kept = body["status"]["admissionChecks"]
+    assert (ours["name"], ours["state"]) == (CHECK, "Ready")
+    assert kept == {"name": "second", **entry}
+
+
 @pytest.mark.parametrize(
     ("what", "objects"),
     [

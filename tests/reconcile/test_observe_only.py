@@ -279,6 +279,6 @@ async def test_a_doubted_backend_is_probed_at_once() -> None:
     assert "INJECTED" in unproven(probing.status())["fields-kept"]
     assert "llama-s1" not in unproven(probing.status())["fields-kept"]
     api.admit = lambda _request, body: body
-    probing.ahead = 1.1
+    probing.ahead = 2.1
     await probing.reconcile()
     assert unproven(probing.status()) == {}

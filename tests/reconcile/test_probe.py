@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.records.dispatch import DispatchBackend
 from support.backends import FakeBackends, left, make_api, unproven
 from support.builders import NAMESPACE, make_runtime
@@ -257,7 +258,7 @@ def makes_pods(api: FakeApi) -> None:
     def admit(request: Any, body: Object) -> Object:
         if request.kind == JOB:
             labels = {key: body["metadata"]["labels"][key] for key in body["metadata"]["labels"]}
-            meta = {"name": "a-pod", "namespace": NAMESPACE, "labels": labels}
+            meta = {"name": f"{body['metadata']['name']}-node-0-0-x7b2f", "namespace": NAMESPACE, "labels": labels}
             api.put({"kind": "Pod", "metadata": meta})
         return body
 
@@ -299,7 +300,7 @@ def makes_pods(api: FakeApi) -> None:
             {"fields-kept": ["no such thing"], "start-gate": ["not probed"], "collected": ["not probed"]},
         ),
         ("a job that resumes by itself", opens_by_itself, {"start-gate": ["was resumed behind its closed gate"]}),
-        ("a pod behind the gate", makes_pods, {"start-gate": ["pod a-pod exists"]}),
+        ("a pod behind the gate", makes_pods, {"start-gate": ["pod <probe> exists"]}),
         (
             "no garbage collector",
             lambda api: setattr(api, "collects", False),
@@ -337,6 +338,10 @@ async def test_what_fails_leaves_its_gate_unproven_with_the_reason(
     assert left(api) == [], what
     assert result.requeue_after is not None
     assert 1.0 <= result.requeue_after <= 60.0
+    # The next probe fails in the same words, so that it wakes nobody who waits for the backend.
+    before, operator.ahead = unproven(operator.status()), 120
+    await operator.reconcile()
+    assert unproven(operator.status()) == before
 
 
 async def test_a_plain_backend_needs_no_kueue(api: FakeApi) -> None:
@@ -368,8 +373,19 @@ async def test_a_probe_that_failed_is_tried_again_with_backoff_whatever_wakes_it
         assert api.requests == []
         # A little more, because times of this size are rounded to a fraction of a microsecond.
         operator.ahead += result.requeue_after + 0.001
-    assert waits[0] == 1.0
+    assert 1 <= waits[0] <= 2
     assert 30 <= waits[-1] <= 60
+
+
+@pytest.mark.parametrize("set_by", [-DAY, DAY])
+async def test_a_clock_that_is_set_while_a_failed_probe_waits_makes_it_wait_neither_less_nor_more(
+    api: FakeApi, set_by: float
+) -> None:
+    breaks_rules(api)
+    operator = FakeBackends(api)
+    wait = (await operator.reconcile()).requeue_after
+    operator.set_by = set_by
+    assert (await operator.reconcile()).requeue_after == pytest.approx(wait)
 
 
 async def test_a_failed_probe_waits_for_nothing_once_its_ground_has_changed(api: FakeApi) -> None:
@@ -474,7 +490,7 @@ async def test_a_result_is_only_written_for_the_generation_that_was_probed(api: 
     api.before = fault
     result = await operator.reconcile()
     assert "gates" not in operator.status()
-    assert result.requeue_after == 1.0
+    assert result == Result(requeue=True)
     await operator.reconcile()
     assert operator.status()["proof"]["backendGeneration"] == 2
 

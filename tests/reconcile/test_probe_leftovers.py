@@ -10,6 +10,7 @@ from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.kube.index import Key
+from dispatch_operator.reconcile.actions import Result
 from support.backends import FakeBackends, left, make_api, unproven
 from support.builders import NAMESPACE
 from support.fake_api import FakeApi, always, nth, refusal, unanswered
@@ -243,7 +244,7 @@ async def test_a_backend_that_changes_ends_the_probe_at_once(gone: bool) -> None
         api.edit(BACKEND, lambda held: held["spec"].update(timeouts={}))
     result = await looking
     assert operator.now() < 1_767_225_602
-    assert result.requeue_after == 1.0
+    assert result == Result(requeue=True)
     assert left(api) == []
     await operator.reconcile()
     assert gone or unproven(operator.status()) == {}

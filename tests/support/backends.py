@@ -41,7 +41,9 @@ class FakeBackends:
     store: Store = field(default_factory=Store)
     announced: list[tuple[Owned, Owned]] = field(default_factory=list)
     ahead: float = 0.0
-    """Seconds by which the clock was set forward."""
+    """Seconds that have passed besides those of the event loop."""
+    set_by: float = 0.0
+    """Seconds by which somebody has set the clock that tells the time of day."""
 
     def __post_init__(self) -> None:
         """Begin with what there is, as a restarted operator does."""
@@ -53,6 +55,7 @@ class FakeBackends:
             self.store,
             lambda *pair: self.announced.append(pair),
             self.now,
+            self.monotonic,
             self.version,
         )
 
@@ -61,7 +64,11 @@ class FakeBackends:
 
     def now(self) -> float:
         """Return the time in seconds since the epoch."""
-        return NOW + self.ahead + asyncio.get_running_loop().time()
+        return NOW + self.set_by + self.monotonic()
+
+    def monotonic(self) -> float:
+        """Return the seconds that have passed."""
+        return self.ahead + asyncio.get_running_loop().time()
 
     async def reconcile(self, name: str = "default") -> Result:
         """Reconcile a backend once."""

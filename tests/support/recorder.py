@@ -17,11 +17,16 @@ class Recorder:
         self.syncs = 0
         self.wrongs: list[str] = []
         self._versions: set[tuple[str, str]] = set()
+        self._latest = 0
+        self._went_back = False
 
-    def added_or_modified(self, obj: Object) -> None:
+    def added_or_modified(self, obj: Object, *, listed: bool) -> None:
         metadata = obj["metadata"]
         key, uid, version = (metadata["namespace"], metadata["name"]), metadata["uid"], metadata["resourceVersion"]
-        if (uid, version) in self._versions:
+        # After an etcd restore everything is told anew.
+        self._went_back |= listed and int(version) < self._latest
+        self._latest = max(self._latest, int(version))
+        if (uid, version) in self._versions and not (listed and self._went_back):
             self.wrongs.append(f"{key} of version {version} was told twice")
         if key in self.objects and self.objects[key]["metadata"]["uid"] != uid:
             self.wrongs.append(f"{key} was made anew, and the one before it was not told as deleted")

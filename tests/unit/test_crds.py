@@ -151,12 +151,32 @@ def test_each_field_of_a_request_has_a_rule_that_names_it(path: str) -> None:
 
 
 def test_a_timeouts_rule_is_the_models() -> None:
-    (rule,) = at(BACKEND, "spec.timeouts.call")["x-kubernetes-validations"]
+    rule, bound = at(BACKEND, "spec.timeouts.call")["x-kubernetes-validations"]
+    assert bound["message"] == "must be at most 1h"
     pattern = rule["rule"].removeprefix("self.matches('").removesuffix("')")
     assert pattern == f"^({duration.POSITIVE})$"
     assert "'" not in pattern
     assert "\\" not in pattern
     assert re.fullmatch(pattern, "1h0s.5ms")
+
+
+@pytest.mark.parametrize(
+    ("text", "excessive"),
+    [
+        *(
+            (text, False)
+            for text in ("1h", "3600000000000ns", "3600000000us", "59.99999999999999m", "0.00000000000001h")
+        ),
+        *((text, False) for text in ("9999h", "999999m", "1m1000000ms", "00000000000000001s", "3600000.00000ms")),
+        *((text, True) for text in ("100000h", "1ns99999.5h", "000100000h", "1000000m", "1000000.5m1s", "999999999s")),
+        *((text, True) for text in ("100000000000ms", f"{'9' * 60}ns", "10000000000000ns", "5s123456789012345us")),
+    ],
+)
+def test_what_cel_can_not_add_up_is_refused_before_it_tries(text: str, excessive: bool) -> None:
+    """CEL's durations overflow at 292 years, and what overflows is refused with CEL's words instead of ours."""
+    assert bool(re.search(duration.EXCESSIVE, text)) == excessive
+    assert not excessive or duration.seconds(text) > 3600
+    assert excessive or duration.seconds(f"{text}{text}{text}") < 9_200_000_000
 
 
 def test_a_gpu_resource_is_refused_with_words_too() -> None:

@@ -44,6 +44,14 @@ def test_a_backend_is_read_whole() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stored", "want"), [("1h", "1h"), ("60m0.5s", "1h"), ("100000h", "1h"), ("9" * 60 + "h", "1h")]
+)
+def test_a_timeout_that_was_stored_before_there_was_a_bound_counts_as_the_longest(stored: str, want: str) -> None:
+    spec = read_backend(make_backend(timeouts=dict.fromkeys(("call", "workload", "hold"), stored))).spec
+    assert {spec.timeouts.call, spec.timeouts.workload, spec.timeouts.hold} == {want}
+
+
+@pytest.mark.parametrize(
     ("spec", "fault"),
     [
         ({"state": "open"}, "spec.state must be 'Open', 'ReadOnly' or 'Closed', not \"open\""),

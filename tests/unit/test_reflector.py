@@ -13,11 +13,11 @@ from aiohttp import test_utils, web
 
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube import client, list_watch, reflector
-from dispatch_operator.kube.backoff import FIRST_SECONDS, LAST_SECONDS
+from dispatch_operator.kube.backoff import FIRST_SECONDS
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.known_objects import Identity
 from dispatch_operator.kube.list_watch import ListWatch
-from dispatch_operator.kube.reflector import Reflector
+from dispatch_operator.kube.reflector import LONGEST_WAIT, Reflector
 from dispatch_operator.records.reading import RecordError
 from support.broken_streams import answers, ends, hangs, refuses, sends
 from support.list_watch_server import (
@@ -188,7 +188,7 @@ async def test_what_fails_for_long_is_asked_less_and_less_and_says_so_once(caplo
     moments = [began, *(asked.time for asked in server.requests[asked_before:])]
     waits = [after - before for before, after in itertools.pairwise(moments)][:10]
     for failures, wait in enumerate(waits):
-        whole = min(FIRST_SECONDS * 2**failures, LAST_SECONDS)
+        whole = min(2 * FIRST_SECONDS * 2**failures, LONGEST_WAIT)
         assert whole / 2 <= wait <= whole + 0.1
     assert len(set(waits)) == len(waits), "what failed together is not repeated together"
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
@@ -229,7 +229,7 @@ async def test_a_stream_that_brings_something_before_it_breaks_is_up_and_renewed
             server.put(f"job-{number}")
             await asyncio.sleep(0.1)
             assert made.state.since is not None
-            await asyncio.sleep(0.9)
+            await asyncio.sleep(2 * FIRST_SECONDS)
             assert (made.state.failures, made.state.restarts) == (1, number + 1)
         server.put("last")
         await asyncio.sleep(0.1)
@@ -269,7 +269,7 @@ async def test_a_kind_that_is_served_late_is_picked_up_and_its_absence_is_no_war
         assert "does not serve this kind" in made.state.last_fault
         assert 20 <= len(server.requests) <= 50
         server.faults.clear()
-        await asyncio.sleep(LAST_SECONDS)
+        await asyncio.sleep(LONGEST_WAIT)
         assert told.objects == server.objects[TRAIN_JOBS]
         assert told.syncs == 1
     assert [(record.levelno, "does not serve" in record.getMessage()) for record in caplog.records] == [
@@ -288,7 +288,7 @@ async def test_a_server_that_does_not_listen_yet_is_found_later() -> None:
         app = web.Application()
         app.router.add_get("/{path:.*}", server.answer)
         async with test_utils.TestServer(app, port=port):
-            await asyncio.sleep(LAST_SECONDS)
+            await asyncio.sleep(LONGEST_WAIT)
             assert told.objects == server.objects[TRAIN_JOBS]
 
 
@@ -317,8 +317,8 @@ async def test_each_request_has_the_credentials_of_its_time() -> None:
 class Fails(Recorder):
     """Can't handle some objects."""
 
-    def added_or_modified(self, obj: dict[str, Any]) -> None:
-        super().added_or_modified(obj)
+    def added_or_modified(self, obj: dict[str, Any], *, listed: bool) -> None:
+        super().added_or_modified(obj, listed=listed)
         if "bad" in obj["metadata"]["name"]:
             raise RecursionError("too deep")
 
@@ -333,10 +333,10 @@ class Fails(Recorder):
 
 
 class Refuses(Recorder):
-    def added_or_modified(self, obj: Any) -> None:
+    def added_or_modified(self, obj: Any, *, listed: bool) -> None:
         if "odd" in obj["metadata"]["name"]:
             raise RecordError("it is no TrainJob")
-        super().added_or_modified(obj)
+        super().added_or_modified(obj, listed=listed)
 
 
 async def test_an_object_that_is_not_what_its_kind_promises_is_named_and_counted(
@@ -493,8 +493,8 @@ class Counts(Recorder):
         super().__init__()
         self.reached = {300: asyncio.Event(), 600: asyncio.Event()}
 
-    def added_or_modified(self, obj: dict[str, Any]) -> None:
-        super().added_or_modified(obj)
+    def added_or_modified(self, obj: dict[str, Any], *, listed: bool) -> None:
+        super().added_or_modified(obj, listed=listed)
         if reached := self.reached.get(len(self.log)):
             reached.set()
 
@@ -603,8 +603,8 @@ async def test_cancelling_while_objects_are_told_ends_it_at_once() -> None:
     tasks: list[asyncio.Task[Any]] = []
 
     class Cancels(Recorder):
-        def added_or_modified(self, obj: dict[str, Any]) -> None:
-            super().added_or_modified(obj)
+        def added_or_modified(self, obj: dict[str, Any], *, listed: bool) -> None:
+            super().added_or_modified(obj, listed=listed)
             if len(self.log) == 100:
                 tasks[0].cancel()
 

@@ -26,7 +26,7 @@ from support.recorder import Recorder
 
 pytestmark = pytest.mark.looptime
 
-BACKOFF = FIRST_SECONDS / 2, FIRST_SECONDS
+BACKOFF = FIRST_SECONDS, 2 * FIRST_SECONDS
 
 
 class Row(NamedTuple):

@@ -113,7 +113,7 @@ def test_labels_are_noted_before_anybody_is_woken() -> None:
     shard, told = Shard(Store(), LabelSelector.parse("shard=a")), []
 
     class Handler(Recorder):
-        def added_or_modified(self, obj: Object) -> None:
+        def added_or_modified(self, obj: Object, *, listed: bool) -> None:  # noqa: ARG002 - the handlers'.
             told.append(shard.serves_start(Key(NAMESPACE, obj["metadata"]["name"])))
 
         def deleted(self, identity: Identity) -> None:
@@ -125,7 +125,9 @@ def test_labels_are_noted_before_anybody_is_woken() -> None:
     handler = NotesLabels(shard, Handler())
     handler.synced()
     for labels in ({"shard": "a"}, {"shard": "b"}, None):
-        handler.added_or_modified({"metadata": {"name": "llama-s1", "namespace": NAMESPACE, "labels": labels}})
+        handler.added_or_modified(
+            {"metadata": {"name": "llama-s1", "namespace": NAMESPACE, "labels": labels}}, listed=True
+        )
     handler.deleted(Identity(NAMESPACE, "llama-s1", "start-uid"))
     assert told == ["synced", True, False, False, "llama-s1"]
     # Nothing is kept of what is gone.

@@ -1,14 +1,16 @@
 """The store: what it keeps, and whom a change concerns."""
 
+from collections.abc import Sized
 from typing import Any
 
 import pytest
 
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.controllers.enqueue import starts_of
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.reconciler import observe
-from dispatch_operator.records.dispatch import DispatchStart
+from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 from support.builders import JOB, NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.records import watched
@@ -168,3 +170,88 @@ def test_a_workload_of_another_namespace_is_nobodys(store: Store) -> None:
     assert found.metadata.name == "ours"
     store.drop(watched(theirs))
     assert store.workload(NAMESPACE, "job") == found
+
+
+def test_a_list_is_right_also_where_it_is_older_than_what_was_held(store: Store) -> None:
+    """Etcd was restored from a backup."""
+    store.put(watched(stored(make_start(gate="Open"), 900)))
+    restored = watched(stored(make_start(), 8))
+    store.put(restored, listed=True)
+    assert store.get(DispatchStart, NAMESPACE, "llama-s1") == restored
+
+
+@pytest.mark.parametrize("keep", [Store.refresh, Store.put_written])
+def test_what_a_request_brings_after_the_watch_told_of_the_end_is_not_kept(store: Store, keep: Any) -> None:
+    start = watched(stored(make_start(), 9))
+    store.put(start)
+    store.drop(start)
+    keep(store, watched(stored(make_start(), 10)))
+    assert store.get(DispatchStart, NAMESPACE, "llama-s1") is None
+    another = watched(stored(make_start(), 8, "another"))
+    store.put(another)
+    keep(store, watched(stored(make_start(), 10)))
+    assert store.get(DispatchStart, NAMESPACE, "llama-s1") == another
+
+
+def test_what_a_request_brings_of_what_is_there_is_kept_unless_it_is_older(store: Store) -> None:
+    store.put(watched(stored(make_start(), 9)))
+    newer = watched(stored(make_start(gate="Open"), 10))
+    store.refresh(newer)
+    store.refresh(watched(stored(make_start(), 9)))
+    assert store.get(DispatchStart, NAMESPACE, "llama-s1") == newer
+
+
+def test_nothing_is_kept_of_objects_that_are_gone() -> None:
+    store = Store()
+    objects = [
+        *(watched(stored(obj, 5)) for obj in (make_start(), make_backend(), named("TrainJob", NAME), workload(5))),
+        *(watched(stored(named(kind, NAME), 5)) for kind in ("TrainingRuntime", "JobSet")),
+    ]
+    for obj in objects:
+        store.put(obj)
+        store.put_written(obj)
+        store.put(obj)
+    for obj in objects:
+        store.drop_unfound(obj)
+    for obj in objects:
+        store.drop(obj)
+        store.put_written(obj)
+    by_kind = [kept for held in vars(store).values() for kept in (held.values() if isinstance(held, dict) else [held])]
+    assert [kept for kept in by_kind if isinstance(kept, Sized) and len(kept) and not isinstance(kept, list)] == []
+    assert all(not index._keys for index in store._indexes[Kind.DISPATCH_START])  # noqa: SLF001 - what is left.
+
+
+def probed(version: int, *, at: str, **gate: Any) -> Object:
+    backend = stored(make_backend(), version, "b")
+    for held in backend["status"]["gates"]:
+        held |= {"lastProbeTime": at, **gate}
+    return backend
+
+
+def test_a_probe_that_says_what_the_last_one_said_wakes_nobody(store: Store) -> None:
+    """A backend whose probe fails is written at each try, and thousands may wait for it."""
+    first, again = (watched(probed(number, at=f"2026-01-01T00:0{number}:00Z")) for number in (1, 2))
+    failed = watched(probed(3, at="2026-01-01T00:03:00Z", proven=False, reason="why"))
+    store.put(first)
+    assert names(starts_of(store, first))
+    # The operator keeps what it writes before the watch tells of it.
+    store.refresh(again)
+    store.put(again)
+    assert names(starts_of(store, again)) == set()
+    store.refresh(failed)
+    store.put(failed)
+    assert names(starts_of(store, failed))
+    proven = watched(probed(4, at="2026-01-01T00:04:00Z"))
+    store.put_written(proven)
+    store.put(proven)
+    assert names(starts_of(store, proven))
+
+
+def test_the_end_of_a_backend_is_news_although_its_last_state_was_none(store: Store) -> None:
+    for number in (1, 2):
+        store.put(watched(probed(number, at=f"2026-01-01T00:0{number}:00Z")))
+    last = store.get(DispatchBackend, NAMESPACE, "default")
+    assert last
+    assert names(starts_of(store, last)) == set()
+    store.note_end(last)
+    assert names(starts_of(store, last))

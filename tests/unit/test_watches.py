@@ -50,7 +50,7 @@ class Watched:
 
     async def tell(self, obj: Object) -> list[tuple[str, Key]]:
         """Tell of an object; return whom it woke."""
-        self.handlers[Kind(obj["kind"])].added_or_modified(obj)
+        self.handlers[Kind(obj["kind"])].added_or_modified(obj, listed=False)
         return await self.whom()
 
     async def delete(self, obj: Object) -> list[tuple[str, Key]]:
@@ -183,7 +183,9 @@ async def test_thousands_of_others_leave_nothing_behind() -> None:
     world = Watched()
     for number in range(5_000):
         for kind in ("TrainJob", "JobSet", "Workload"):
-            world.handlers[Kind(kind)].added_or_modified(made(kind, f"other-{number}", spec={"text": "x" * 100}))
+            world.handlers[Kind(kind)].added_or_modified(
+                made(kind, f"other-{number}", spec={"text": "x" * 100}), listed=True
+            )
     kinds = (TrainJob, JobSet, Workload)
     assert not any(world.store.get(kind, NAMESPACE, f"other-{number}") for kind in kinds for number in range(5_000))
     assert await world.whom() == []

@@ -2,20 +2,22 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sized
 
 import pytest
 
-from dispatch_operator.controllers.work_queue import WorkQueue, backoff
+from dispatch_operator.controllers.work_queue import MOST_SLOW, SLOW_SECONDS, WorkQueue
 from dispatch_operator.reconcile.actions import Result
 
 pytestmark = pytest.mark.looptime
 
 
 class Reconciles:
-    """Records reconciles; each takes a second of virtual time and ends as it is told."""
+    """Records reconciles; each takes some virtual time and ends as it is told."""
 
-    def __init__(self, *ends: Result) -> None:
+    def __init__(self, *ends: Result, last: float = 1.0) -> None:
         self.ends = list(ends)
+        self.last = last
         self.begun: list[tuple[float, str]] = []
         self.going_on: Counter[str] = Counter()
         self.most_at_once = 0
@@ -25,12 +27,16 @@ class Reconciles:
         self.going_on[key] += 1
         assert self.going_on[key] == 1, "two reconciles of one key at once"
         self.most_at_once = max(self.most_at_once, self.going_on.total())
-        await asyncio.sleep(1)
+        await asyncio.sleep(self.last)
         self.going_on[key] -= 1
         end = self.ends.pop(0) if self.ends else Result()
         if isinstance(end, Exception):
             raise end
         return end
+
+    def of(self, group: str) -> list[float]:
+        """Return when the reconciles of a group began."""
+        return [time for time, key in self.begun if key.startswith(group)]
 
     @property
     def times(self) -> list[float]:
@@ -66,10 +72,10 @@ async def test_failures_back_off_and_a_success_forgets_them() -> None:
     queue.add("a")
     await asyncio.sleep(30)
     waits = [later - earlier - 1 for earlier, later in zip(reconciles.times, reconciles.times[1:], strict=False)]
-    assert [1 <= waits[0] <= 1, 1 <= waits[1] <= 2, 2 <= waits[2] <= 4] == [True] * 3
+    assert [1 <= waits[0] <= 2, 2 <= waits[1] <= 4, 4 <= waits[2] <= 8] == [True] * 3
     queue.add("a")
     await asyncio.sleep(3)
-    assert reconciles.times[-1] - reconciles.times[-2] == pytest.approx(2)
+    assert 2 <= reconciles.times[-1] - reconciles.times[-2] <= 3
 
 
 async def test_a_servers_retry_after_is_honoured() -> None:
@@ -78,6 +84,16 @@ async def test_a_servers_retry_after_is_honoured() -> None:
     queue.add("a")
     await asyncio.sleep(60)
     assert reconciles.times == [0, pytest.approx(18)]
+
+
+async def test_a_server_that_asks_for_ever_is_asked_again_after_five_minutes() -> None:
+    reconciles = Reconciles(Result(requeue=True, retry_after=float("9" * 400)))
+    queue = WorkQueue(reconciles, max_concurrent=1)
+    queue.add("a")
+    await asyncio.sleep(10)
+    queue.add("a")
+    await asyncio.sleep(1_000)
+    assert reconciles.times == [0, pytest.approx(301)]
 
 
 async def test_a_reconcile_may_ask_to_be_made_again() -> None:
@@ -157,14 +173,6 @@ async def test_closing_cancels_what_takes_too_long() -> None:
     await queue.close(grace_period=0.2)
 
 
-@pytest.mark.parametrize(
-    ("failures", "least", "most"), [(1, 1, 1), (2, 1, 2), (4, 4, 8), (7, 30, 60), (10_000, 30, 60)]
-)
-def test_backoff_doubles_from_one_second_to_sixty(failures: int, least: float, most: float) -> None:
-    waits = [backoff(failures) for _ in range(200)]
-    assert least <= min(waits) <= max(waits) <= most
-
-
 async def test_groups_take_turns_however_many_keys_one_of_them_has() -> None:
     reconciles = Reconciles()
     queue = WorkQueue(reconciles, max_concurrent=1, group=lambda key: key[0])
@@ -184,6 +192,44 @@ async def test_a_thousand_keys_of_one_group_keep_another_waiting_for_one_turn() 
     await asyncio.sleep(2)
     assert [time for time, key in reconciles.begun if key == "b"] == [pytest.approx(4)]
     await queue.close(grace_period=5)
+
+
+async def test_what_only_waits_holds_no_slot_that_another_needs() -> None:
+    reconciles = Reconciles(last=10)
+    queue = WorkQueue(reconciles, max_concurrent=2, group=lambda key: key[0])
+    for key in ("a1", "a2", "a3", "b1"):
+        queue.add(key)
+    await asyncio.sleep(30)
+    assert reconciles.begun == [(0, "a1"), (0, "a2"), (SLOW_SECONDS, "a3"), (SLOW_SECONDS, "b1")]
+
+
+async def test_what_waits_without_end_in_one_group_does_not_grow_without_end() -> None:
+    reconciles = Reconciles(last=1_000)
+    queue = WorkQueue(reconciles, max_concurrent=2, group=lambda key: key[0])
+    for number in range(100):
+        queue.add(f"a{number}")
+    await asyncio.sleep(500)
+    assert len(reconciles.begun) == MOST_SLOW * 2
+    queue.add("b")
+    await asyncio.sleep(1)
+    assert len(reconciles.of("b")) == 1
+    await asyncio.sleep(1_000)
+    # The next ones of the full group come as soon as the first have ended.
+    assert len(reconciles.of("a")) > MOST_SLOW * 2
+    await queue.close(grace_period=0)
+
+
+async def test_nothing_is_kept_of_keys_that_are_done() -> None:
+    requeue = Result(requeue=True, retry_after=5)
+    reconciles = Reconciles(requeue, requeue, Result(requeue_after=3), last=3)
+    queue = WorkQueue(reconciles, max_concurrent=2, group=lambda key: key[0])
+    for number in range(10):
+        queue.add(f"{number}")
+        queue.add(f"{number}")
+    await asyncio.sleep(100)
+    assert len(reconciles.begun) == 13
+    kept = {name: held for name, held in vars(queue).items() if isinstance(held, Sized) and len(held)}
+    assert kept == {}
 
 
 async def test_a_thousand_keys_make_no_thousand_tasks() -> None:

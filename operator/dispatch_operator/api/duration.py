@@ -27,6 +27,11 @@ _NOT_ZERO = r"(?:0*[1-9][0-9]*(?:[.][0-9]*)?|[0-9]*[.]0*[1-9][0-9]*)"
 POSITIVE = rf"[+]?(?:{_ZERO}{_UNIT})*{_NOT_ZERO}{_UNIT}(?:{_NUMBER}{_UNIT})*"
 """The syntax of those greater than zero, in the regular expressions that Python and RE2 share."""
 
+EXCESSIVE = (
+    "(^|[^0-9.])0*[1-9]([0-9]{13}|[0-9]{11}[0-9.]*ms|[0-9]{8}[0-9.]*s|[0-9]{6}[0-9.]*m([^s]|$)|[0-9]{4}[0-9.]*h)"
+)
+"""For a schema: a part of more than two hours, and all those that CEL, which overflows, could not add up."""
+
 # The arithmetic below needs this many digits more than the text has: those of the largest unit, and of the carries.
 _MORE_DIGITS = 40
 

@@ -22,7 +22,7 @@ from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.ownership import made_for, start_uid
 from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT, DispatchStart
-from dispatch_operator.records.kueue import AdmissionCheck, Workload
+from dispatch_operator.records.kueue import AdmissionCheck, CheckState, Workload
 from dispatch_operator.records.trainer import TrainJob
 
 logger = logging.getLogger(__name__)
@@ -113,14 +113,14 @@ class AdmissionChecks:
         ours = [check for check in listed if is_ours(self.store.get(AdmissionCheck, "", check.name))]
         if workload is None or not ours:
             return
-        entries = []
-        for check in ours:
-            wanted, why = await self._wanted(workload, check.state)
-            if wanted != check.state:
-                now = times.written(self.clock())
-                entries.append({"name": check.name, "state": wanted, "message": why, "lastTransitionTime": now})
-        if entries:
-            await self._apply(workload, {"admissionChecks": entries})
+        wanted = [await self._wanted_entry(workload, check) for check in ours]
+        if wanted != ours:
+            # All of ours, also those that stay: what is applied before and not now would be taken away.
+            await self._apply(workload, {"admissionChecks": [_as_json(entry) for entry in wanted]})
+
+    async def _wanted_entry(self, workload: Workload, check: CheckState) -> CheckState:
+        state, why = await self._wanted(workload, check.state)
+        return check if state == check.state else CheckState(check.name, state, why, times.written(self.clock()))
 
     async def _wanted(self, workload: Workload, state: str) -> tuple[str, str]:
         owners, namespace = workload.metadata.owner_references, workload.metadata.namespace
@@ -163,3 +163,8 @@ class AdmissionChecks:
             timeout=DEFAULT_CALL_TIMEOUT,
             field_manager=FIELD_MANAGER,
         )
+
+
+def _as_json(entry: CheckState) -> dict[str, str]:
+    since = entry.last_transition_time
+    return {"name": entry.name, "state": entry.state, "message": entry.message, "lastTransitionTime": since}

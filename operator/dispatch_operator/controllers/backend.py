@@ -17,8 +17,8 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend
 from dispatch_operator.api.models.status import BackendStatus
 from dispatch_operator.checks.required_fields import NEEDED, needed_apis
-from dispatch_operator.controllers.work_queue import LAST_BACKOFF, backoff
 from dispatch_operator.kube import typed
+from dispatch_operator.kube.backoff import LAST_SECONDS, backoff
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
@@ -63,6 +63,7 @@ class Attempt:
     rested_on: Basis
     failures: int
     not_before: float
+    """On the monotonic clock: the other one may be set while it waits."""
 
 
 @dataclass
@@ -73,6 +74,7 @@ class BackendController:
     store: Store
     record_events: RecordEvents
     clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
     version: str = __version__
     _served: Served = field(init=False)
     _probe: Probe = field(init=False)
@@ -80,7 +82,7 @@ class BackendController:
 
     def __post_init__(self) -> None:
         """Share what the API server said among all backends."""
-        self._served = Served(self.client, self.clock)
+        self._served = Served(self.client, self.monotonic)
         self._probe = Probe(self.client, self.store, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
@@ -100,7 +102,8 @@ class BackendController:
         try:
             return await self._check(key, backend, backend.valid)
         except ChangedError:
-            return Result(requeue_after=1.0)
+            # With backoff: who writes it each second must not have it probed each second.
+            return Result(requeue=True)
         except ApiError as error:
             logger.warning("%s/%s: %s", *key, error)
             await self._tell(backend, error)
@@ -150,11 +153,13 @@ class BackendController:
         """Return for how many seconds a probe that is due waits, because the last one failed on the same ground."""
         attempt = self._attempts.get(key)
         if attempt is not None:
-            return attempt.not_before - self.clock() if attempt.rested_on == now_rests_on else 0.0
+            return attempt.not_before - self.monotonic() if attempt.rested_on == now_rests_on else 0.0
         if is_proven(backend) or changed_since(backend, now_rests_on):
             return 0.0
         # It failed before this process began, whose start alone makes no probe.
-        return last_probed(backend, self.clock()) + LAST_BACKOFF - self.clock()
+        wait = min(max(last_probed(backend, self.clock()) + LAST_SECONDS - self.clock(), 0.0), LAST_SECONDS)
+        self._attempts[key] = Attempt(now_rests_on, 1, self.monotonic() + wait)
+        return wait
 
     async def _prove(self, key: Key) -> Result:
         backend = await self._live(key)
@@ -192,7 +197,7 @@ class BackendController:
         before = self._attempts.get(key)
         failures = 1 + (before.failures if before is not None and before.rested_on == rested_on else 0)
         wait = max(backoff(failures), at_least)
-        self._attempts[key] = Attempt(rested_on, failures, self.clock() + wait)
+        self._attempts[key] = Attempt(rested_on, failures, self.monotonic() + wait)
         return Result(requeue_after=wait)
 
     async def _live(self, key: Key) -> DispatchBackend:
@@ -206,7 +211,7 @@ class BackendController:
             if held := self.store.get(DispatchBackend, *key):
                 self.store.drop_unfound(held)
             raise ChangedError
-        self.store.put(backend)
+        self.store.refresh(backend)
         if backend.metadata.is_terminating:
             raise ChangedError
         return backend
@@ -242,7 +247,7 @@ class BackendController:
                 raise ChangedError from error
             raise
         after = cast("DispatchBackend", written)
-        self.store.put(after)
+        self.store.refresh(after)
         self.record_events(backend, after)
         return after
 

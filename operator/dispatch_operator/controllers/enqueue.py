@@ -21,7 +21,7 @@ def starts_of(store: Store, obj: AnyRecord) -> Iterable[Key]:
             concerned = {key, *store.starts_by_target.of(Key(namespace, obj.target))}
             return concerned - {key} if store.is_quiet(obj) else concerned
         case DispatchBackend():
-            return store.starts_by_backend.of(key)
+            return [] if store.is_quiet(obj) else store.starts_by_backend.of(key)
         case TrainJob() | JobSet():
             return store.starts_by_target.of(key)
         case Workload() if not store.is_quiet(obj):

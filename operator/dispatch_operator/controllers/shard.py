@@ -94,11 +94,11 @@ class NotesLabels:
         self._shard = shard
         self._handler = handler
 
-    def added_or_modified(self, raw: dict[str, Any]) -> None:
+    def added_or_modified(self, raw: dict[str, Any], *, listed: bool) -> None:
         """Note an object's labels, and hand it on."""
         meta = raw["metadata"]
         self._shard.label(Key(meta.get("namespace") or "", meta["name"]), meta.get("labels") or {})
-        self._handler.added_or_modified(raw)
+        self._handler.added_or_modified(raw, listed=listed)
 
     def deleted(self, identity: Identity) -> None:
         """Hand on that an object is gone."""

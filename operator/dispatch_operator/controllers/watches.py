@@ -59,7 +59,7 @@ class StoreAndEnqueue:
         self._store = store
         self._routes = routes
 
-    def added_or_modified(self, raw: dict[str, Any]) -> None:
+    def added_or_modified(self, raw: dict[str, Any], *, listed: bool) -> None:
         """Keep an object, and wake whom it concerns.
 
         Raises:
@@ -69,7 +69,7 @@ class StoreAndEnqueue:
             self._forget(read_metadata(raw)[0])
             return
         obj = read_watched(self._kind, raw)
-        self._store.put(obj)
+        self._store.put(obj, listed=listed)
         self._enqueue(self._concerned(obj))
 
     def deleted(self, identity: Identity) -> None:
@@ -83,6 +83,7 @@ class StoreAndEnqueue:
         held = self._store.held(self._kind, Key(identity.namespace, identity.name), identity.uid)
         if held is None:
             return
+        self._store.note_end(held)
         concerned = self._concerned(held)
         self._store.drop(held)
         self._enqueue(concerned)

@@ -2,24 +2,27 @@
 
 import asyncio
 import logging
-import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from dispatch_operator.kube.backoff import FIRST_SECONDS, backoff, bounded
 from dispatch_operator.reconcile.actions import Result
 
 logger = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
-FIRST_BACKOFF, LAST_BACKOFF = 1.0, 60.0
-"""Seconds (docs/contract.md, Retries)."""
+SLOW_SECONDS = 2.0
+"""A reconcile that takes longer only waits: for a webhook's cache, an answer, or what the cluster does."""
+MOST_SLOW = 5
+"""Times `max_concurrent`: reconciles of one group that may be under way, with those that only wait."""
 
 
 class WorkQueue(Generic[K]):
     """Reconciles keys; a key that is added while it waits is reconciled once.
 
-    Groups of keys, such as those of a namespace, take turns: a thousand keys of one do not keep another waiting.
+    Groups of keys, such as those of a namespace, take turns: a thousand keys of one do not keep another waiting. So do
+    reconciles that only wait: after a while they hold no slot that another needs.
     """
 
     def __init__(
@@ -37,6 +40,10 @@ class WorkQueue(Generic[K]):
         self._added: set[K] = set()
         """The keys to be reconciled: those that are ready, and those that were added while they are reconciled."""
         self._running: dict[K, asyncio.Task[None]] = {}
+        self._slots: set[K] = set()
+        """The keys of those that run and do not only wait."""
+        self._running_of: Counter[Hashable] = Counter()
+        """How many run, by their group."""
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
         self._not_before: dict[K, float] = {}
@@ -89,24 +96,38 @@ class WorkQueue(Generic[K]):
 
     def _begin(self) -> None:
         """Begin reconciles while there is room, one of each group in turn."""
-        while self._ready and len(self._running) < self._max_concurrent and not (self._held or self._closed):
-            group = next(iter(self._ready))
+        while len(self._slots) < self._max_concurrent and not (self._held or self._closed):
+            group = next((group for group in self._ready if self._has_room(group)), None)
+            if group is None:
+                return
             keys = self._ready.pop(group)
             key = keys.popleft()
             if keys:
                 self._ready[group] = keys
             self._added.discard(key)
+            self._slots.add(key)
+            self._running_of[group] += 1
             self._running[key] = asyncio.create_task(self._run(key))
 
+    def _has_room(self, group: Hashable) -> bool:
+        return self._running_of[group] < MOST_SLOW * self._max_concurrent
+
     async def _run(self, key: K) -> None:
+        slow = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._give_up_slot, key)
         try:
             self._plan(key, await self._safely(key))
         finally:
+            slow.cancel()
             del self._running[key]
+            self._running_of -= Counter((self._group(key),))
             if key in self._added:
                 self._added.discard(key)
                 self.add(key)
-            self._begin()
+            self._give_up_slot(key)
+
+    def _give_up_slot(self, key: K) -> None:
+        self._slots.discard(key)
+        self._begin()
 
     async def _safely(self, key: K) -> Result:
         try:
@@ -120,9 +141,9 @@ class WorkQueue(Generic[K]):
         delay = result.requeue_after
         if result.requeue:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-            least = max(FIRST_BACKOFF, result.retry_after or 0.0)
+            least = max(FIRST_SECONDS, bounded(result.retry_after))
             self._not_before[key] = asyncio.get_running_loop().time() + least
-            delay = max(backoff(failures), least)
+            delay = backoff(failures, result.retry_after)
         else:
             self._failures.pop(key, None)
             self._not_before.pop(key, None)
@@ -131,9 +152,3 @@ class WorkQueue(Generic[K]):
 
     def _must_wait(self, key: K) -> float:
         return self._not_before.get(key, 0.0) - asyncio.get_running_loop().time()
-
-
-def backoff(failures: int) -> float:
-    """Return the seconds to wait after so many failures in a row: doubling from 1 to 60, with jitter."""
-    whole = min(FIRST_BACKOFF * 2.0 ** min(failures - 1, 10), LAST_BACKOFF)
-    return max(FIRST_BACKOFF, whole * random.uniform(0.5, 1.0))  # noqa: S311 - spread, not a secret.

@@ -44,6 +44,10 @@ class KnownObjects:
         """Remember a version of an object in place of what was known by its key."""
         self._versions[key_of(identity)] = _version(identity, resource_version)
 
+    def forget_versions(self) -> None:
+        """Remember which objects there are, but not in which versions: these say nothing any more."""
+        self._versions = {key: _without_version(version) for key, version in self._versions.items()}
+
     def remove(self, identity: Identity) -> None:
         """Forget what is known by the key of an object."""
         self._versions.pop(key_of(identity), None)
@@ -56,6 +60,10 @@ def key_of(identity: Identity) -> str:
 
 def _version(identity: Identity, resource_version: str) -> str:
     return f"{identity.uid} {resource_version}"
+
+
+def _without_version(version: str) -> str:
+    return f"{version.rpartition(' ')[0]} "
 
 
 def read_metadata(obj: object) -> tuple[Identity, str]:

@@ -38,6 +38,8 @@ EARLY_SECONDS = 1.0
 """A watch that ends by more than this before its time was broken by somebody."""
 FAILURES_UNTIL_RELIST = 3
 """In a row: then the resourceVersion itself is in doubt, for example after an etcd restore, and a list settles it."""
+LONGEST_WAIT = 30.0
+"""Seconds until a stream that failed is renewed, as of client-go's reflector."""
 LONGEST_FAULT = 500
 """Characters."""
 
@@ -45,8 +47,12 @@ LONGEST_FAULT = 500
 class ResourceEventHandler(Protocol):
     """Is told of the objects; it may raise, which is logged and harms nothing else."""
 
-    def added_or_modified(self, obj: Object) -> None:
+    def added_or_modified(self, obj: Object, *, listed: bool) -> None:
         """Take an object as the API server sent it, in a version that was not told before.
+
+        Args:
+            obj: The object.
+            listed: Whether a list tells of it: then it is so, also where that is older than what was told before.
 
         Raises:
             RecordError: It is not what its kind promises.
@@ -93,6 +99,8 @@ class Reflector:
         self._health = StreamHealth(clock)
         self._resource_version = ""
         """Up to where everything was told; empty when a list is needed."""
+        self._latest = ""
+        """The latest resourceVersion that was told, also when a list is needed."""
         self._limit = PAGE_LIMIT
         self._synced = False
         self._last_event: float | None = None
@@ -153,7 +161,7 @@ class Reflector:
                     continue
                 identity, resource_version = read_metadata(obj)
                 missing.discard(key_of(identity))
-                self._put(identity, resource_version, obj)
+                self._put(identity, resource_version, obj, listed=True)
                 # A whole page takes longer to decode and to handle than the event loop may be blocked.
                 await asyncio.sleep(0)
             self._limit = min(self._limit * 2, PAGE_LIMIT)
@@ -163,8 +171,14 @@ class Reflector:
             if gone := self._known.get(key):
                 self._delete(gone)
                 await asyncio.sleep(0)
-        # Lower versions than before are right too: etcd may have been restored from a backup.
-        self._resource_version = page.resource_version
+        if _is_before(page.resource_version, self._latest):
+            # Etcd was restored from a backup: what is known may bear a version of the time that was lost.
+            logger.warning("%s: the API server has gone back to an earlier time; all is told anew", self)
+            self._known.forget_versions()
+            self._latest = ""
+            await self._list()
+            return
+        self._latest = self._resource_version = page.resource_version
         if not self._synced:
             self._synced = True
             self._call(self._handler.synced, "the first list")
@@ -201,12 +215,12 @@ class Reflector:
                     self._delete(identity)
             case WatchEventType.ADDED | WatchEventType.MODIFIED:
                 identity, resource_version = read_metadata(event.object)
-                self._put(identity, resource_version, event.object)
+                self._put(identity, resource_version, event.object, listed=False)
         if resource_version != self._resource_version:
-            self._resource_version = resource_version
+            self._latest = self._resource_version = resource_version
             self._health.progressed()
 
-    def _put(self, identity: Identity, resource_version: str, obj: Object) -> None:
+    def _put(self, identity: Identity, resource_version: str, obj: Object, *, listed: bool) -> None:
         if self._known.holds(identity, resource_version):
             return
         before = self._known.get(key_of(identity))
@@ -214,7 +228,7 @@ class Reflector:
             # It was deleted and made anew while nothing was watched.
             self._delete(before)
         self._known.put(identity, resource_version)
-        self._call(partial(self._handler.added_or_modified, obj), key_of(identity))
+        self._call(partial(self._handler.added_or_modified, obj, listed=listed), key_of(identity))
 
     def _delete(self, identity: Identity) -> None:
         self._known.remove(identity)
@@ -250,10 +264,15 @@ class Reflector:
         status, retry_after = (error.status, error.retry_after) if isinstance(error, ApiError) else (None, None)
         if status == HTTP_GONE or failures >= FAILURES_UNTIL_RELIST:
             self._resource_version = ""
-        wait = backoff(failures, retry_after)
+        wait = backoff(failures, retry_after, longest=LONGEST_WAIT)
         # A kind that a cluster lacks, and a version that is too old, are in the course of things.
         level = logging.INFO if status in {HTTP_GONE, HTTP_NOT_FOUND} else logging.WARNING
         if failures > 1 and fault == last_fault:
             level = logging.DEBUG
         logger.log(level, "%s is not watched: %s; trying again in %.1f s", self, fault, wait)
         await asyncio.sleep(wait)
+
+
+def _is_before(resource_version: str, other: str) -> bool:
+    """Tell whether a list's version is an earlier one; Kubernetes 1.35 promises that they are numbers."""
+    return resource_version.isdecimal() and other.isdecimal() and int(resource_version) < int(other)

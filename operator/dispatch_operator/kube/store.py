@@ -49,6 +49,8 @@ class Store:
         """What a live read did not find any more, until the watch tells of its deletion."""
         self._quiet: dict[str, str] = {}
         """By UID, the resourceVersion that tells nothing new."""
+        self._told: dict[str, tuple[object, ...]] = {}
+        """By UID of a backend, what the watch has told of it that a Start reads."""
         self._waiting: set[asyncio.Future[None]] = set()
 
     def __iter__(self) -> Iterator[AnyRecord]:
@@ -64,22 +66,52 @@ class Store:
         known = (self._objects[kind].get(key), self._gone[kind].get(key))
         return next((obj for obj in known if obj is not None and obj.metadata.uid == uid), None)
 
-    def put(self, obj: AnyRecord) -> None:
-        """Keep an object, unless a newer state of it is held already."""
+    def put(self, obj: AnyRecord, *, listed: bool = False) -> None:
+        """Keep an object as a watch tells of it, unless a newer state of it is held already.
+
+        Args:
+            obj: The object.
+            listed: Whether a list tells of it: then no other state is newer, whatever versions say. Etcd may have been
+                restored from a backup.
+        """
         meta = obj.metadata
         key = Key(meta.namespace, meta.name)
         held = self._objects[obj.KIND].get(key)
-        if held is not None and held.metadata.uid == meta.uid and _version(held) > _version(obj):
+        if not listed and held is not None and held.metadata.uid == meta.uid and _version(held) > _version(obj):
             return
         self._gone[obj.KIND].pop(key, None)
         if isinstance(obj, Workload) and isinstance(held, Workload) and what_matters(held) == what_matters(obj):
             self._quiet[meta.uid] = meta.resource_version
+        if isinstance(obj, DispatchBackend):
+            self._hear_of(obj)
+        self._replace(key, held, obj)
+
+    def _hear_of(self, backend: DispatchBackend) -> None:
+        """Note whether a watch tells anything of a backend that a Start reads; what was written here may be held."""
+        uid, told = backend.metadata.uid, what_starts_read(backend)
+        if self._told.get(uid) == told:
+            self._quiet[uid] = backend.metadata.resource_version
+        else:
+            self._quiet.pop(uid, None)
+        self._told[uid] = told
+
+    def refresh(self, obj: AnyRecord) -> None:
+        """Keep an object as a request of this operator found or left it, unless a watch has told of its end since."""
+        key = Key(obj.metadata.namespace, obj.metadata.name)
+        held = self._objects[obj.KIND].get(key)
+        if held is None or held.metadata.uid != obj.metadata.uid or _version(held) > _version(obj):
+            return
         self._replace(key, held, obj)
 
     def put_written(self, obj: AnyRecord) -> None:
         """Keep an object as this operator has just written it: a watch that then tells of it tells nothing new."""
-        self.put(obj)
-        self._quiet[obj.metadata.uid] = obj.metadata.resource_version
+        self.refresh(obj)
+        if self.held(obj.KIND, Key(obj.metadata.namespace, obj.metadata.name), obj.metadata.uid):
+            self._quiet[obj.metadata.uid] = obj.metadata.resource_version
+
+    def note_end(self, obj: AnyRecord) -> None:
+        """Note that an object is about to be dropped: its end is news, whether its last state was or not."""
+        self._quiet.pop(obj.metadata.uid, None)
 
     def drop(self, obj: AnyRecord) -> None:
         """Forget an object that is gone, unless another of its name is held already."""
@@ -89,6 +121,7 @@ class Store:
         if held is None or held.metadata.uid != obj.metadata.uid:
             return
         self._quiet.pop(obj.metadata.uid, None)
+        self._told.pop(obj.metadata.uid, None)
         self._replace(key, held, None)
 
     def drop_unfound(self, obj: AnyRecord) -> None:
@@ -171,6 +204,15 @@ def what_matters(workload: Workload) -> tuple[object, ...]:
     conditions = () if meta.gates else status.conditions
     whose = (meta.uid, meta.gates, meta.owner_references)
     return (*whose, workload.spec.active, conditions, status.admission_checks, status.scheduling_stats)
+
+
+def what_starts_read(backend: DispatchBackend) -> tuple[object, ...]:
+    """Return what a reconcile of a DispatchStart reads of its backend: when it was last probed is not of it."""
+    meta, status = backend.metadata, backend.status
+    gates = tuple((gate.name, gate.proven, gate.reason) for gate in status.gates)
+    # Only where there is no verdict yet, a Start tells how far the probe is.
+    progress = None if gates else status.condition("Ready")
+    return meta.generation, meta.is_terminating, backend.fault, gates, progress and progress.message
 
 
 def runtime_key(kind: str, namespace: str, name: str) -> tuple[str, Key]:

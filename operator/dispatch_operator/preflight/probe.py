@@ -1,5 +1,6 @@
 """One run of the probe: a Start, its gate watched, its end; nothing of it is left (docs/contract.md, Backend gates)."""
 
+import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.preflight.clean_up import clean_up
-from dispatch_operator.preflight.probe_start import begin, gate_of, is_verdict, next_step, waiting_since
+from dispatch_operator.preflight.probe_start import begin, gate_of, is_verdict, next_step, waiting_since, without_names
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
 from dispatch_operator.reconcile.actions import Action, find_workload, list_pods
 from dispatch_operator.reconcile.backend.status import Found
@@ -27,6 +28,8 @@ from dispatch_operator.records.core import Pod
 from dispatch_operator.records.dispatch import DispatchBackend
 from dispatch_operator.records.kueue import Workload
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
+
+logger = logging.getLogger(__name__)
 
 BUDGET = 100
 """Requests of one run's steps."""
@@ -79,13 +82,23 @@ class Probe:
         """
         job = ulid(self.clock(), secrets.randbits(RANDOM_BITS))
         try:
-            await clean_up(self.client, backend)
-            try:
-                return await self._run(backend, begin(backend, valid, job), valid)
-            finally:
-                await clean_up(self.client, backend, job=job)
-        except ApiError as error:
-            raise UndecidedError(str(error)) from error
+            result = await self._clean_run(backend, valid, job)
+        except (ApiError, UndecidedError) as error:
+            logger.info("probe %s came to no verdict: %s", job, error)
+            made = type(error) if isinstance(error, UndecidedError) else UndecidedError
+            raise made(without_names(str(error), job)) from error
+        for gate, reason in result.found.items():
+            if reason is not None:
+                logger.info("probe %s did not prove %s: %s", job, gate, reason)
+        found = {gate: None if reason is None else without_names(reason, job) for gate, reason in result.found.items()}
+        return replace(result, found=found)
+
+    async def _clean_run(self, backend: DispatchBackend, valid: Backend, job: str) -> ProbeResult:
+        await clean_up(self.client, backend)
+        try:
+            return await self._run(backend, begin(backend, valid, job), valid)
+        finally:
+            await clean_up(self.client, backend, job=job)
 
     async def _run(self, backend: DispatchBackend, observed: Observed, valid: Backend) -> ProbeResult:
         observed, verdict = await self._start(backend, observed)

@@ -3,6 +3,7 @@
 See docs/contract.md, The preflight probe.
 """
 
+import re
 from dataclasses import replace
 
 from msgspec import structs
@@ -89,3 +90,11 @@ def is_verdict(verdict: Verdict) -> bool:
 def gate_of(refusal: Refusal) -> BackendGate:
     """Return the gate that a step's failure leaves unproven."""
     return BackendGate.START_GATE if refusal.step is Condition.WORKLOAD_GATED else BackendGate.FIELDS_KEPT
+
+
+def without_names(message: str, job: str) -> str:
+    """Return what a probe says without the names that it gave: the next one gives others, and must say the same.
+
+    A text that changes each time would wake whoever waits for the backend, and be told as an Event, again and again.
+    """
+    return re.sub(rf"[-\w]*{job}[-\w]*", "<probe>", message, flags=re.IGNORECASE)

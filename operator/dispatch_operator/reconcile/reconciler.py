@@ -103,7 +103,7 @@ class Reconciler:
         if not isinstance(answer, DispatchStart):
             self.store.drop_unfound(observed.start)
             return None
-        self.store.put(answer)
+        self.store.refresh(answer)
         return self._observe(key)
 
     def _observe(self, key: Key) -> Observed | None:

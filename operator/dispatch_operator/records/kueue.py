@@ -12,6 +12,7 @@ class CheckState(Record, frozen=True):
     name: str = ""
     state: str = ""
     message: str = ""
+    last_transition_time: str = ""
 
 
 class Eviction(Record, frozen=True):

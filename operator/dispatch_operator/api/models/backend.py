@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from dispatch_operator.api import duration
 from dispatch_operator.api.enums import BackendState
@@ -16,6 +16,8 @@ LONGEST_QUEUE = 63
 """The name of a queue, or of a priority class, is a label's value too."""
 MOST_RUNTIMES = 1_000
 POSITIVE_DURATION = "must be a duration greater than zero, such as 90s or 1m30s"
+LONGEST_TIMEOUT = "1h"
+BOUNDED_DURATION = f"must be at most {LONGEST_TIMEOUT}"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}([.]{_LABEL})*"
 NAME = "must be the name of an object: lower-case letters, digits, - and ., such as team-a"
@@ -35,13 +37,28 @@ Queue = Annotated[
 Check = Annotated[
     str, Field(min_length=1, max_length=LONGEST_NAME, json_schema_extra=_NAME_RULE), must_match(_SUBDOMAIN, NAME)
 ]
+_IS_DURATION = f"self.matches('^({duration.POSITIVE})$')"
+_IS_BOUNDED = f"!self.matches('{duration.EXCESSIVE}') && duration(self) <= duration('{LONGEST_TIMEOUT}')"
+
+
+def _bounded(text: str) -> str:
+    """Return a timeout, or the longest one: an object that was stored before there was a rule may hold a longer."""
+    return text if duration.parse(text) <= duration.parse(LONGEST_TIMEOUT) else LONGEST_TIMEOUT
+
+
 Timeout = Annotated[
     str,
     Field(
         max_length=64,
-        json_schema_extra=validations(f"self.matches('^({duration.POSITIVE})$')", POSITIVE_DURATION),
+        json_schema_extra=validations(
+            _IS_DURATION,
+            POSITIVE_DURATION,
+            # What is no duration is refused by the rule above, and by that one alone.
+            (f"!{_IS_DURATION} || ({_IS_BOUNDED})", BOUNDED_DURATION),
+        ),
     ),
     must_match(duration.POSITIVE, POSITIVE_DURATION),
+    AfterValidator(_bounded),
 ]
 # The API server shows the pattern; the rule beside it says in words what Kubernetes takes for an extended resource.
 GpuResource = Annotated[
@@ -83,7 +100,7 @@ class Kueue(Model):
 
 
 class Timeouts(Model):
-    """How long the operator waits, as Go durations greater than zero."""
+    """How long the operator waits, as Go durations greater than zero and of at most an hour."""
 
     call: Timeout = Field(
         default="30s",

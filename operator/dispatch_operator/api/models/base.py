@@ -22,9 +22,10 @@ def immutable(message: str) -> dict[str, JsonValue]:
     return validations("self == oldSelf", message)
 
 
-def validations(rule: str, message: str) -> dict[str, JsonValue]:
-    """Return the schema of a field with a rule in CEL."""
-    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
+def validations(rule: str, message: str, *more: tuple[str, str]) -> dict[str, JsonValue]:
+    """Return the schema of a field with rules in CEL, each with what is told when it is broken."""
+    rules = ((rule, message), *more)
+    return {"x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in rules]}
 
 
 def must_match(pattern: str, message: str) -> AfterValidator:
