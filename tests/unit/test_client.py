@@ -97,8 +97,8 @@ async def test_a_refused_connection_changed_nothing() -> None:
     configuration = client.Configuration()
     # Port 1 is never listened on here.
     configuration.host = "http://127.0.0.1:1"
-    async with client.ApiClient(configuration) as api:
-        assert (await failed(Client(api))).effect is Effect.NOTHING_HAPPENED
+    async with client.ApiClient(configuration) as api, aclosing(Client(api)) as made:
+        assert (await failed(made)).effect is Effect.NOTHING_HAPPENED
 
 
 @pytest.mark.parametrize("text", [b'{"metadata": {"na', b"", b"[]", b"garbage", b"[" * 50_000 + b"]" * 50_000])
@@ -127,8 +127,8 @@ async def test_a_connection_that_is_closed_after_the_request_leaves_it_open() ->
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     configuration = client.Configuration()
     configuration.host = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, client.ApiClient(configuration) as api:
-        assert (await failed(Client(api))).effect is Effect.UNANSWERED
+    async with server, client.ApiClient(configuration) as api, aclosing(Client(api)) as made:
+        assert (await failed(made)).effect is Effect.UNANSWERED
 
 
 async def test_an_object_that_does_not_exist_is_none(server: kmock.RawHandler, kubernetes: Client) -> None:
@@ -278,4 +278,26 @@ async def test_credentials_that_a_watch_shows_to_be_refused_count(server: kmock.
         ):
             pass
     assert not kubernetes.authorized
-    await kubernetes.aclose()
+
+
+@pytest.fixture
+async def far_away(server: kmock.RawHandler, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """A client of a server that only the environment's proxy reaches."""
+    monkeypatch.setenv("http_proxy", str(server.url))
+    server.fallback << BODY
+    configuration = client.Configuration()
+    configuration.host = "http://cluster.invalid"
+    return Client(client.ApiClient(configuration))
+
+
+async def test_requests_go_through_the_proxy_that_the_environment_names(far_away: Client) -> None:
+    async with far_away.api, aclosing(far_away):
+        assert await far_away.get("TrainJob", "team-a", "job", timeout=5) == BODY
+
+
+async def test_requests_go_around_the_proxy_where_the_environment_says_so(
+    far_away: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "cluster.invalid")
+    async with far_away.api, aclosing(Client(far_away.api)) as direct:
+        assert (await failed(direct)).effect is Effect.NOTHING_HAPPENED

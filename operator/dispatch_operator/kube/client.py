@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 import aiohttp
 from kubernetes_asyncio import client, config
-from kubernetes_asyncio.client import rest
+from msgspec import json
 from yaml import YAMLError
 
 from dispatch_operator import __version__
 from dispatch_operator.api.kinds import RESOURCES, Kind
+from dispatch_operator.kube.connections import UNLIMITED, Connections
 from dispatch_operator.kube.decoding import PAGE_LIMIT, ListPage, Unreadable, WatchEvent, decoded, watch_events
 from dispatch_operator.kube.errors import (
     HTTP_UNAUTHORIZED,
@@ -25,8 +26,6 @@ from dispatch_operator.kube.errors import (
     answered,
 )
 
-UNLIMITED = 0
-"""Connections: a watch keeps its own, and there are as many as there are namespaces and kinds."""
 USER_AGENT = f"dispatch-operator/{__version__}"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -37,6 +36,8 @@ LARGEST_PAGE_BYTES = 8 * 2**20
 """Of a list: what is larger is asked for in smaller pages, so that memory stays bounded."""
 CHUNK_BYTES = 2**16
 """Taken at once of what has arrived: after a burst that may be megabytes, which would be held twice."""
+UNBOUNDED = aiohttp.ClientTimeout()
+"""What bounds a request is its own timeout: aiohttp's of five minutes must not be the shorter one."""
 LONGEST_REFUSAL_BYTES = 2**16
 """Read of an answer that says no."""
 Object = dict[str, Any]
@@ -51,7 +52,9 @@ class Client:
         """The library's client, for what the library does by itself."""
         self.authorized = True
         """False while the API server does not accept the credentials."""
-        self._streams: rest.RESTClientObject | None = None
+        self._requests = Connections(api.configuration, USER_AGENT, api.configuration.connection_pool_maxsize)
+        self._streams = Connections(api.configuration, USER_AGENT, UNLIMITED)
+        """Lists and watches must not wait for each other's connections: a watch keeps its own, and there are many."""
 
     @property
     def server(self) -> str:
@@ -61,10 +64,6 @@ class Client:
     def session(self) -> aiohttp.ClientSession:
         """Return a session for kopf, with the credentials of this client, which it reads anew for each request."""
         configuration = self.api.configuration
-        # The library knows how to make its TLS context; the connector holds it.
-        made = rest.RESTClientObject(configuration, maxsize=UNLIMITED).pool_manager
-        connector = made.connector
-        made.detach()
 
         async def authorize(
             request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
@@ -79,13 +78,7 @@ class Client:
                     raise RuntimeError("Session is closed") from error
                 raise
 
-        session = aiohttp.ClientSession(
-            connector=connector,
-            headers={"User-Agent": USER_AGENT},
-            middlewares=(authorize,),
-            proxy=configuration.proxy,
-            trust_env=True,
-        )
+        session = self._streams.session(authorize)
         return session
 
     async def get(self, kind: Kind, namespace: str | None, name: str, *, timeout: float) -> Object | None:
@@ -271,20 +264,18 @@ class Client:
     ) -> AsyncIterator[aiohttp.StreamReader]:
         """Get a collection as a stream of bytes: the library would keep the whole answer until the next one."""
         path, target = _collection(kind, namespace)
-        headers = {"Accept": accept, "User-Agent": USER_AGENT}
+        bounds = aiohttp.ClientTimeout(total=end_within, sock_read=silent_for)
         response: aiohttp.ClientResponse | None = None
         try:
             async with asyncio.timeout(answer_within):
-                await self.api.update_params_for_auth(headers, [], ["BearerToken"])
-                response = await self._streaming().request(
+                response = await self._send(
+                    self._streams,
                     "GET",
-                    f"{self.server}{path}",
-                    query_params={key: value for key, value in query.items() if value},
-                    headers=headers,
-                    _preload_content=False,
-                    _request_timeout=aiohttp.ClientTimeout(total=end_within, sock_read=silent_for),
+                    path,
+                    query=[(key, value) for key, value in query.items() if value],
+                    headers={"Accept": accept},
+                    bounds=bounds,
                 )
-                self.authorized = response.status != HTTP_UNAUTHORIZED
                 if not response.ok:
                     refusal = await response.content.read(LONGEST_REFUSAL_BYTES)
                     retry_after = response.headers.get("Retry-After")
@@ -297,16 +288,27 @@ class Client:
                 # What was not read to its end can't be used for another request.
                 response.close()
 
-    def _streaming(self) -> rest.RESTClientObject:
-        """Return connections of their own for lists and watches, which must not wait for each other's."""
-        if self._streams is None:
-            self._streams = rest.RESTClientObject(self.api.configuration, maxsize=UNLIMITED)
-        return self._streams
+    async def _send(  # noqa: PLR0913 - one request has this many parts.
+        self,
+        connections: Connections,
+        method: str,
+        path: str,
+        *,
+        query: list[tuple[str, str]] | None,
+        headers: dict[str, str],
+        bounds: aiohttp.ClientTimeout,
+        body: bytes | None = None,
+    ) -> aiohttp.ClientResponse:
+        """Send a request with the credentials as they are now, and return the answer when it begins."""
+        await self.api.update_params_for_auth(headers, [], ["BearerToken"])
+        response = await connections.request(method, path, query, headers, body, bounds)
+        self.authorized = response.status != HTTP_UNAUTHORIZED
+        return response
 
     async def aclose(self) -> None:
-        """Close the connections of lists and watches; those of the library's client are its own."""
-        if self._streams is not None:
-            await self._streams.close()
+        """Close the connections; those of the library's client are its own."""
+        await self._requests.aclose()
+        await self._streams.aclose()
 
     async def create(self, kind: Kind, namespace: str, body: Mapping[str, Any], *, timeout: float) -> Object:
         """Create one object and return what was stored."""
@@ -422,31 +424,26 @@ class Client:
         query: list[tuple[str, str]] | None = None,
         content_type: str | None = None,
     ) -> Object:
+        headers = {"Accept": JSON}
+        if body is not None:
+            headers["Content-Type"] = content_type or (MERGE_PATCH if method == "PATCH" else JSON)
         try:
             async with asyncio.timeout(timeout):
-                response = await self.api.call_api(
-                    path,
+                response = await self._send(
+                    self._requests,
                     method,
-                    header_params={
-                        "Accept": JSON,
-                        "Content-Type": content_type or (MERGE_PATCH if method == "PATCH" else JSON),
-                    },
-                    query_params=query,
-                    body=body,
-                    auth_settings=["BearerToken"],
-                    # The library can't decode what is nested deeply.
-                    _preload_content=False,
-                    # aiohttp's own limit of five minutes must not be the shorter one.
-                    _request_timeout=aiohttp.ClientTimeout(),
+                    path,
+                    query=query,
+                    headers=headers,
+                    bounds=UNBOUNDED,
+                    body=None if body is None else json.encode(body),
                 )
-                async with response:
-                    body_sent = await response.read()
+                content = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise from_exception(verb, target, error) from error
-        self.authorized = response.status != HTTP_UNAUTHORIZED
         if not response.ok:
-            raise answered(verb, target, response.status, _text(body_sent), response.headers.get("Retry-After"))
-        answer = _json(body_sent)
+            raise answered(verb, target, response.status, _text(content), response.headers.get("Retry-After"))
+        answer = _json(content)
         if not isinstance(answer, dict):
             raise ApiError(verb, target, Effect.UNANSWERED, "the answer was cut off or is not a JSON object")
         return answer
@@ -461,7 +458,7 @@ def _collection(kind: Kind, namespace: str | None, name: str = "") -> tuple[str,
 
 
 def from_exception(verb: str, target: str, error: Exception) -> ApiError:
-    """Turn what kubernetes_asyncio and aiohttp raise into an ApiError (docs/contract.md, API answers)."""
+    """Turn what aiohttp raises into an ApiError (docs/contract.md, API answers)."""
     match error:
         case aiohttp.ClientConnectorError() | ssl.SSLError() | aiohttp.ClientSSLError() | ConnectionRefusedError():
             outcome, message = Effect.NOTHING_HAPPENED, str(error)
