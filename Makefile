@@ -8,10 +8,10 @@ SOURCES := $(shell find operator -type f -not -name '*.pyc')
 export PYTHONPATH := tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-faults test-cluster test-kueue test-search test-alone bench cluster lint format crds lock clean
+.PHONY: help demo quick test test-faults test-cluster test-kueue test-search test-alone bench bench-quick cluster lint format crds lock clean
 
 help: ## Say what can be made.
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
 
 $(VENV)/.dependencies: requirements/dev.txt
 	$(PYTHON) -m venv --clear $(VENV)
@@ -57,8 +57,17 @@ test-alone: $(VENV)/.installed
 PURE := */api/*,*/checks/*,*/records/*,*/render/*,*/reconcile/*,*/preflight/probe_start.py,*/preflight/ulid.py
 IMPURE := */reconcile/reconciler.py
 
-bench: $(VENV)/.installed ## Measure the operator against a bare client, as a ratio in one run.
+bench: $(VENV)/.installed .venv-bench/.dependencies ## Measure the operator, and write docs/performance.md.
 	$(BIN)/python -m bench
+
+bench-quick: $(VENV)/.installed ## Measure less, in three minutes, and write nothing.
+	$(BIN)/python -m bench --quick
+
+# The Kubeflow SDK, which the operator is compared with, brings a Kubernetes client of its own.
+.venv-bench/.dependencies: requirements/bench.txt
+	$(PYTHON) -m venv --clear .venv-bench
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	touch $@
 
 cluster: $(VENV)/.installed ## Keep a control plane up until Ctrl-C, and print its KUBECONFIG (KUEUE=1 for Kueue too).
 	$(BIN)/python -m controlplane up $(if $(KUEUE),--kueue)
@@ -82,6 +91,7 @@ lock: ## Lock the dependencies anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/build.in -o requirements/build.txt
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/go.in -o requirements/go.txt
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/node.in -o requirements/node.txt
+	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/bench.in -o requirements/bench.txt
 
 clean: ## Remove what was made here (the control plane's programs stay in the cache).
-	rm -rf $(VENV) dist build .coverage* .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-bench dist build .coverage* .mypy_cache .pytest_cache .ruff_cache
