@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.faults.play import every_crash, every_fault
+from support.faults.play import every_crash, every_fault, every_meddling
 from support.faults.scenarios import SCENARIOS, FaultScenario
 from support.summary import Summary
 
@@ -28,6 +28,11 @@ def _silence() -> Iterator[None]:
 )
 async def test_every_fault_of_every_request_is_survived(scenario: FaultScenario, retry: str, summary: Summary) -> None:
     assert await every_fault(scenario, retry, summary) == []
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+async def test_marks_that_are_taken_away_at_any_moment_harm_nothing(scenario: FaultScenario, summary: Summary) -> None:
+    assert await every_meddling(scenario, summary) == []
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)

@@ -26,7 +26,7 @@ def make_check(name: str = CHECK, controller: str = "dispatch.phpboyscout.uk/sta
     }
 
 
-def make_job(*, labels: dict[str, str] | None = None, uid: str = "job-uid") -> Object:
+def make_job(*, labels: dict[str, str] | None = None, uid: str = "job-uid", marks: bool = True) -> Object:
     return {
         "kind": "TrainJob",
         "metadata": {
@@ -37,7 +37,9 @@ def make_job(*, labels: dict[str, str] | None = None, uid: str = "job-uid") -> O
             "annotations": {
                 "dispatch.phpboyscout.uk/start": "llama-s1",
                 "dispatch.phpboyscout.uk/start-uid": "start-uid",
-            },
+            }
+            if marks
+            else {},
         },
         "spec": {},
     }
@@ -52,6 +54,10 @@ def started(gate: str, *, uid: str = "start-uid", reference: str = "job-uid", st
         "conditions": [make_condition("Started", status)],
     }
     return made
+
+
+def refused() -> Object:
+    return make_start() | {"status": {"phase": "Refused", "conditions": [make_condition("Started", "False")]}}
 
 
 def make_workload(state: str = "Pending", *, check: str = CHECK, owners: list[Object] | None = None) -> Object:
@@ -124,7 +130,12 @@ def put(api: FakeApi, *objects: Object) -> AdmissionChecks:
             ],
             "Pending",
         ),
-        ("a TrainJob of another is Ready", "Pending", [make_job(labels={})], "Ready"),
+        ("a TrainJob of another is Ready", "Pending", [make_job(labels={}, marks=False)], "Ready"),
+        ("ours whose labels are gone waits", "Ready", [make_job(labels={})], "Pending"),
+        ("what may be ours waits", "Ready", [make_job(marks=False), make_start()], "Pending"),
+        ("what its Start has recorded is ours", "Pending", [make_job(marks=False), started("Open")], "Ready"),
+        ("it waits, too", "Ready", [make_job(marks=False), started("Closed")], "Pending"),
+        ("what a refused Start left alone is another's", "Pending", [make_job(marks=False), refused()], "Ready"),
         ("a TrainJob that is gone waits", "Ready", [], "Pending"),
         ("a TrainJob of the name but another UID waits", "Ready", [make_job(uid="x"), started("Open")], "Pending"),
     ],
@@ -158,7 +169,7 @@ async def test_that_a_start_is_gone_is_said_after_a_live_read_only(api: Applying
 
 
 async def test_a_job_of_others_costs_no_read_of_a_start(api: ApplyingApi) -> None:
-    await put(api, make_check(), make_workload("Ready"), make_job(labels={})).reconcile(KEY)
+    await put(api, make_check(), make_workload("Ready"), make_job(labels={}, marks=False)).reconcile(KEY)
     assert api.requests == []
 
 

@@ -54,7 +54,11 @@ async def test_it_gets_one_that_it_owns(api: FakeApi) -> None:
     [
         ("stays", {"deletionTimestamp": None}),
         ("goes in the background", {"finalizers": []}),
-        ("is not ours", {"labels": {}}),
+        ("is not ours", {"labels": {}, "annotations": {}, "ownerReferences": []}),
+        (
+            "says that it is another job's",
+            {"labels": {"dispatch.phpboyscout.uk/job-id": "X", "dispatch.phpboyscout.uk/submission": "1"}},
+        ),
     ],
 )
 async def test_a_train_job_that_does_not_need_one_is_left_alone(api: FakeApi, what: str, metadata: Object) -> None:

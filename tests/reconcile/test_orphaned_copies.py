@@ -15,6 +15,7 @@ from support.records import watched
 
 Object = dict[str, Any]
 COPY = "TrainingRuntime"
+OF_START = "dispatch.phpboyscout.uk/start"
 KEY = Key(NAMESPACE, NAME)
 
 
@@ -81,7 +82,7 @@ async def test_a_copy_that_nobody_needs_is_collected(api: FakeApi, what: str, ch
     ("what", "change"),
     [
         ("it has an owner", lambda copy: copy["metadata"].update(ownerReferences=[{"uid": "x"}])),
-        ("it is a human's", lambda copy: copy["metadata"].update(labels={})),
+        ("it does not say whose it is", lambda copy: copy["metadata"]["annotations"].pop(OF_START)),
         ("nobody signed it", lambda copy: copy["metadata"].update(annotations={})),
         ("it is going", lambda copy: copy["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z")),
     ],
@@ -91,6 +92,13 @@ async def test_a_copy_is_left_alone_when(api: FakeApi, what: str, change: Any) -
     del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
     await tidier(api).reconcile(KEY)
     assert len(api.all(COPY)) == 1, what
+
+
+async def test_a_copy_whose_labels_somebody_took_away_is_collected_all_the_same(api: FakeApi) -> None:
+    api.edit(COPY, lambda copy: copy["metadata"].update(labels={}))
+    del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
+    await tidier(api).reconcile(KEY)
+    assert api.all(COPY) == []
 
 
 async def test_the_copy_that_a_start_uses_is_kept(api: FakeApi) -> None:

@@ -422,7 +422,7 @@ async def test_a_restart_after_a_failed_probe_makes_none_for_a_minute(api: FakeA
         ("the copy's end", lambda: nth(1, "get", COPY, unanswered("get", COPY))),
         ("the runtime", lambda: nth(1, "get", "ClusterTrainingRuntime", unanswered("get", "x"))),
         ("a list", lambda: nth(1, "list", JOB, unanswered("list", JOB))),
-        ("the last list", lambda: nth(2, "list", JOB, unanswered("list", JOB))),
+        ("the last look", lambda: nth(2, "get", COPY, unanswered("get", COPY))),
         ("the schemas", lambda: nth(1, "get", "Schemas", unanswered("get", "schemas"))),
         ("what is served", lambda: nth(1, "get", "Served", unanswered("get", "served"))),
         ("what is served now", lambda: nth(2, "get", "Served", unanswered("get", "served"))),

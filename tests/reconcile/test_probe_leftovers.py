@@ -257,3 +257,53 @@ async def test_a_budget_bounds_a_probe_that_somebody_undoes(api: FakeApi) -> Non
     (ready,) = [entry for entry in operator.status()["conditions"] if entry["type"] == "Ready"]
     assert "100 requests" in ready["message"]
     assert left(api) == []
+
+
+UID = "dispatch.phpboyscout.uk/start-uid"
+STRIPS: list[Any] = [
+    pytest.param(lambda meta: meta["annotations"].pop(UID), id="start-uid"),
+    pytest.param(lambda meta: meta["annotations"].update({UID: "another"}), id="start-uid is another"),
+    pytest.param(lambda meta: meta.pop("annotations"), id="annotations"),
+    pytest.param(lambda meta: meta.pop("labels"), id="labels"),
+    pytest.param(
+        lambda meta: [meta.pop(part, None) for part in ("labels", "annotations", "ownerReferences")], id="all"
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", [JOB, COPY])
+@pytest.mark.parametrize("strips", STRIPS)
+async def test_a_probe_whose_marks_are_not_kept_says_so_and_leaves_nothing(
+    api: FakeApi, kind: str, strips: Any
+) -> None:
+    def webhook(request: Any, body: Object) -> Object:
+        if (request.verb, request.kind) == ("create", kind):
+            strips(body["metadata"])
+        return body
+
+    api.admit = webhook
+    operator = FakeBackends(api)
+    for _ in range(2):
+        await operator.reconcile()
+        assert "metadata." in unproven(operator.status())["fields-kept"]
+        assert "submit under another number" not in str(operator.status())
+        assert left(api) == []
+        operator.ahead += 1000
+
+
+@pytest.mark.parametrize("strips", [STRIPS[0], STRIPS[2], STRIPS[3]])
+async def test_a_probe_whose_marks_are_not_kept_leaves_nothing_after_a_crash_either(api: FakeApi, strips: Any) -> None:
+    api.admit = lambda request, body: (request.kind == JOB and strips(body["metadata"]) and None) or body
+    await crashed(api, "patch", COPY)
+    assert any("TrainJob" in one for one in left(api))
+    api.admit = lambda _request, body: body
+    await FakeBackends(api).reconcile()
+    assert left(api) == []
+
+
+async def test_a_probes_copy_whose_label_somebody_took_away_goes_with_its_train_job(api: FakeApi) -> None:
+    await crashed(api, "list", "Pod")
+    for kind in (JOB, COPY):
+        api.edit(kind, lambda obj: obj["metadata"].pop("labels"))
+    await FakeBackends(api).reconcile()
+    assert left(api) == []

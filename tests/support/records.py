@@ -31,6 +31,14 @@ def condition(obj: object, kind: str) -> Object:
     return next((entry for entry in at(obj, "status", "conditions") or () if at(entry, "type") == kind), {})
 
 
+def maker_uid(obj: object) -> str | None:
+    """Return the UID of what a copy or TrainJob was made for, by either of its marks."""
+    uid = at(obj, "metadata", "annotations", "dispatch.phpboyscout.uk/start-uid")
+    owners = at(obj, "metadata", "ownerReferences") or ()
+    found = uid or next((owner["uid"] for owner in owners if owner.get("controller")), None)
+    return str(found) if found else None
+
+
 def watched(obj: Object, kind: str | None = None) -> AnyRecord:
     """Return an object as a watch tells of it."""
     return read_watched(Kind(kind or obj["kind"]), obj)

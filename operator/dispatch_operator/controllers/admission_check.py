@@ -6,13 +6,13 @@ Only a cluster-wide operator is its controller, and only of checks with dispatch
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dispatch_operator.api import times
-from dispatch_operator.api.enums import ConditionStatus, Gate
-from dispatch_operator.api.group import CHECK_CONTROLLER, KUEUE_API_VERSION, MANAGED_BY
+from dispatch_operator.api.enums import ConditionStatus, Gate, Phase
+from dispatch_operator.api.group import CHECK_CONTROLLER, KUEUE_API_VERSION
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube import typed
 from dispatch_operator.kube.client import Client
@@ -20,7 +20,7 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
-from dispatch_operator.reconcile.ownership import made_for, start_uid
+from dispatch_operator.reconcile.ownership import made_for, maker
 from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT, DispatchStart
 from dispatch_operator.records.kueue import AdmissionCheck, CheckState, Workload
 from dispatch_operator.records.trainer import TrainJob
@@ -36,31 +36,39 @@ def is_ours(check: AdmissionCheck | None) -> bool:
     return check is not None and check.spec.controller_name == CHECK_CONTROLLER
 
 
-def is_of_start(train_job: TrainJob) -> bool:
-    """Tell whether a TrainJob was made for a DispatchStart, and not for a probe."""
-    labels = train_job.metadata.labels
-    return labels.managed_by == MANAGED_BY and start_uid(train_job) is not None and not labels.probe
-
-
-def wanted_state(state: str, train_job: TrainJob, start: DispatchStart | None) -> tuple[str, str]:
+def wanted_state(state: str, train_job: TrainJob, starts: Iterable[DispatchStart]) -> tuple[str, str]:
     """Return the state of the check on a Workload whose TrainJob is known, and why.
 
     Args:
         state: The state as it stands.
         train_job: The TrainJob that owns the Workload.
-        start: The DispatchStart that the TrainJob names, None when it does not exist.
+        starts: Every DispatchStart that the TrainJob names, or whose TrainJob has that name.
     """
-    labels, uid = train_job.metadata.labels, start_uid(train_job)
-    if labels.managed_by != MANAGED_BY or uid is None:
-        return READY, "not a job of dispatch"
-    if labels.probe:
+    starts = tuple(starts)
+    made_by = maker(train_job)
+    if made_by and made_by[0] is Kind.DISPATCH_BACKEND:
         return PENDING, "a probe of dispatch never runs"
-    if start is None or start.metadata.uid != uid:
-        return PENDING, "the DispatchStart is gone"
+    started = next((start for start in starts if _has_started(start, train_job)), None)
+    if started is not None:
+        return _of_gate(state, started.gate)
+    if made_by:
+        is_there = any(made_for(train_job, start) for start in starts)
+        return PENDING, "the DispatchStart has not started this TrainJob" if is_there else "the DispatchStart is gone"
+    if any(not start.status.has_started and start.status.phase is not Phase.REFUSED for start in starts):
+        # Its marks may have been stripped as it was created; the end of those Starts tells.
+        return PENDING, "it is not known yet whether this is a job of dispatch"
+    return READY, "not a job of dispatch"
+
+
+def _has_started(start: DispatchStart, train_job: TrainJob) -> bool:
+    """Tell whether a TrainJob is the recorded one, whatever became of its marks, but not against them."""
     reference = start.status.reference
-    if not start.status.has_started or reference is None or reference.uid != train_job.metadata.uid:
-        return PENDING, "the DispatchStart has not started this TrainJob"
-    match start.gate:
+    is_recorded = start.status.has_started and reference is not None and reference.uid == train_job.metadata.uid
+    return is_recorded and (maker(train_job) is None or made_for(train_job, start))
+
+
+def _of_gate(state: str, gate: Gate) -> tuple[str, str]:
+    match gate:
         case Gate.OPEN:
             return READY, "the start gate is open"
         case Gate.HELD:
@@ -134,18 +142,24 @@ class AdmissionChecks:
             train_job = await typed.get(self.client, TrainJob, namespace, owner.name)
         if train_job is None or train_job.metadata.uid != owner.uid:
             return PENDING, "the TrainJob is gone"
-        start = Key(namespace, train_job.metadata.annotations.start or "-")
-        if not self.serves_start(start):
+        made_by = maker(train_job)
+        if not self.serves_start(Key(namespace, made_by[1] if made_by else "-")):
             # It was not known yet whose the TrainJob is.
             return state, "another operator serves the DispatchStart"
-        return wanted_state(state, train_job, await self._start(start, train_job, state))
+        return wanted_state(state, train_job, await self._starts(train_job, state))
 
-    async def _start(self, key: Key, train_job: TrainJob, state: str) -> DispatchStart | None:
-        start = self.store.get(DispatchStart, *key)
-        if state == PENDING or not is_of_start(train_job) or (start is not None and made_for(train_job, start)):
-            return start
-        # "Gone" is a verdict, and puts a job that runs back into its queue.
-        return await typed.get(self.client, DispatchStart, *key)
+    async def _starts(self, train_job: TrainJob, state: str) -> list[DispatchStart]:
+        """Return the DispatchStart that a TrainJob names, and those whose TrainJob has that name."""
+        namespace, made_by = train_job.metadata.namespace, maker(train_job)
+        keys = self.store.starts_by_target.of(Key(namespace, train_job.metadata.name))
+        found = [start for key in keys if (start := self.store.get(DispatchStart, *key))]
+        if made_by and made_by[0] is Kind.DISPATCH_START:
+            named = self.store.get(DispatchStart, namespace, made_by[1])
+            if state != PENDING and not (named and made_for(train_job, named)):
+                # "Gone" is a verdict, and puts a job that runs back into its queue.
+                named = await typed.get(self.client, DispatchStart, namespace, made_by[1])
+            found += [named] if named else []
+        return found
 
     async def _apply(self, obj: AdmissionCheck | Workload, status: dict[str, Any]) -> None:
         meta = obj.metadata

@@ -135,7 +135,7 @@ class BackendController:
         left = min(time or 0.0 for time in made) + _longest_run(valid) - self.clock()
         if left > 0:
             return left
-        await clean_up(self.client, backend)
+        await clean_up(self.client, self.store, backend)
         return SLACK_SECONDS
 
     async def _basis(self, backend: DispatchBackend, *, age: float) -> Basis:

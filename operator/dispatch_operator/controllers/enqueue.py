@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store, runtime_key
+from dispatch_operator.reconcile.ownership import maker
 from dispatch_operator.records.base import KubeObject
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 from dispatch_operator.records.kueue import AdmissionCheck, Workload
@@ -85,5 +86,7 @@ def key_of(obj: AnyRecord) -> Key:
 
 def _probed_backend(obj: KubeObject) -> list[Key]:
     """Return the backend that an object was made for by a probe."""
-    name = obj.metadata.annotations.start
-    return [Key(obj.metadata.namespace, name)] if obj.metadata.labels.probe and name else []
+    match maker(obj):
+        case Kind.DISPATCH_BACKEND, name:
+            return [Key(obj.metadata.namespace, name)]
+    return []

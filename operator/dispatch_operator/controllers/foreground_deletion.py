@@ -15,7 +15,6 @@ from typing import Any
 from dispatch_operator.api.group import (
     ANCESTOR_LABEL,
     LABEL_FRAMEWORK,
-    MANAGED_BY,
     NODE,
     PATCH_MANAGER,
     TRAINER_API_VERSION,
@@ -28,7 +27,7 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
-from dispatch_operator.reconcile.ownership import bears_our_name, owner_reference
+from dispatch_operator.reconcile.ownership import bears_our_name, is_made_by_us, owner_reference
 from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT
 from dispatch_operator.records.trainer import Trainer, TrainingRuntime, TrainJob
 from dispatch_operator.render.runtime_copy import PLAIN
@@ -40,7 +39,7 @@ FOREGROUND = "foregroundDeletion"
 
 def needs_its_copy(train_job: TrainJob | None) -> bool:
     """Tell whether a TrainJob of ours is being deleted in the foreground."""
-    if train_job is None or train_job.metadata.labels.managed_by != MANAGED_BY or not bears_our_name(train_job):
+    if train_job is None or not is_made_by_us(train_job) or not bears_our_name(train_job):
         return False
     return train_job.metadata.is_terminating and FOREGROUND in train_job.metadata.finalizers
 

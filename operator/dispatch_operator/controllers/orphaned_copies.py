@@ -8,7 +8,6 @@ import logging
 from dataclasses import dataclass
 
 from dispatch_operator.api.enums import Phase
-from dispatch_operator.api.group import MANAGED_BY
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube import typed
 from dispatch_operator.kube.client import Client
@@ -27,7 +26,7 @@ MadeFor = DispatchStart | DispatchBackend
 
 def is_ownerless(copy: TrainingRuntime | None) -> bool:
     """Tell whether a TrainingRuntime is a copy of ours that no garbage collection will delete."""
-    if copy is None or copy.metadata.labels.managed_by != MANAGED_BY or start_uid(copy) is None:
+    if copy is None or start_uid(copy) is None or not copy.metadata.annotations.start:
         return False
     return bears_our_name(copy) and not copy.metadata.owner_references and not copy.metadata.is_terminating
 
@@ -96,5 +95,4 @@ class OrphanedCopies:
 def _made_for(copy: TrainingRuntime) -> tuple[type[MadeFor], str, str]:
     """Return the kind, namespace and name of the object that a copy was made for."""
     kind: type[MadeFor] = DispatchBackend if copy.metadata.labels.probe else DispatchStart
-    # No object is called "-".
-    return kind, copy.metadata.namespace, copy.metadata.annotations.start or "-"
+    return kind, copy.metadata.namespace, copy.metadata.annotations.start or ""

@@ -239,8 +239,10 @@ def _owners_of_workload(workload: Workload) -> Iterable[Key]:
 
 
 def _start_of_probe(obj: TrainJob | TrainingRuntime) -> Iterable[str]:
-    uid = obj.metadata.annotations.start_uid
-    return [uid] if obj.metadata.labels.probe and uid else []
+    """Return the DispatchBackend that an object was made for: the label may be gone that says so, too."""
+    owner = obj.metadata.controller
+    is_probes = obj.metadata.labels.probe or (owner and owner.kind == Kind.DISPATCH_BACKEND)
+    return obj.metadata.marks if is_probes else ()
 
 
 def _version(obj: AnyRecord) -> int:

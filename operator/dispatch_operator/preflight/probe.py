@@ -14,13 +14,13 @@ from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
-from dispatch_operator.preflight.clean_up import clean_up
+from dispatch_operator.preflight.clean_up import clean_up, clean_up_after
 from dispatch_operator.preflight.probe_start import begin, gate_of, is_verdict, next_step, waiting_since, without_names
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
 from dispatch_operator.reconcile.actions import Action, find_workload, list_pods
 from dispatch_operator.reconcile.backend.status import Found
 from dispatch_operator.reconcile.observation import Observation, Observed
-from dispatch_operator.reconcile.ownership import made_for
+from dispatch_operator.reconcile.ownership import is_ours
 from dispatch_operator.reconcile.reconciler import answer_to, carry_out
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 from dispatch_operator.reconcile.steps.create_train_job import STEP as CREATION
@@ -94,11 +94,11 @@ class Probe:
         return replace(result, found=found)
 
     async def _clean_run(self, backend: DispatchBackend, valid: Backend, job: str) -> ProbeResult:
-        await clean_up(self.client, backend)
+        await clean_up(self.client, self.store, backend)
         try:
             return await self._run(backend, begin(backend, valid, job), valid)
         finally:
-            await clean_up(self.client, backend, job=job)
+            await clean_up_after(self.client, backend, job)
 
     async def _run(self, backend: DispatchBackend, observed: Observed, valid: Backend) -> ProbeResult:
         observed, verdict = await self._start(backend, observed)
@@ -114,7 +114,7 @@ class Probe:
                 found[BackendGate.START_GATE] = NOT_PROBED
         elif job is not None:
             found[BackendGate.START_GATE] = await self._hold(backend, observed, job, valid)
-        if job and copy and made_for(job, observed.start) and copy.metadata.owner_references:
+        if job and copy and is_ours(observed, job) and copy.metadata.owner_references:
             found[BackendGate.COLLECTED] = await self._collect(job, copy, valid)
         else:
             found[BackendGate.COLLECTED] = NOT_PROBED
@@ -149,9 +149,9 @@ class Probe:
     async def _see_that_it_was_not_disturbed(self, observed: Observed, refusal: Refusal) -> None:
         """What somebody deletes in the middle, perhaps another operator's clean-up, says nothing of the backend."""
         job, copy = observed.train_job.obj, observed.copy.obj
-        if job and made_for(job, observed.start):
+        if job and is_ours(observed, job):
             await self._live(job)
-        elif refusal.step is CREATION and copy and made_for(copy, observed.start):
+        elif refusal.step is CREATION and copy and is_ours(observed, copy):
             meta = copy.metadata
             found = await typed.get(self.client, TrainingRuntime, meta.namespace, meta.name)
             if found is None or found.metadata.uid != meta.uid or found.metadata.is_terminating:

@@ -17,7 +17,7 @@ from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF
 from dispatch_operator.api.models.status import Condition as Entry
 from dispatch_operator.reconcile.actions import Action
 from dispatch_operator.reconcile.observation import Observation, Observed, Origin
-from dispatch_operator.reconcile.ownership import made_for
+from dispatch_operator.reconcile.ownership import is_ours
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 from dispatch_operator.reconcile.steps.check_request import check_request
 from dispatch_operator.reconcile.steps.copy_runtime import copy_runtime
@@ -67,7 +67,7 @@ def begin(backend: DispatchBackend, valid: Backend, job: str) -> Observed:
 
 def next_step(observed: Observed, now: float) -> Action | Verdict | None:
     """Return the next action of a probe, why it can't go on, or None when all steps have succeeded."""
-    has_train_job = made_for(observed.train_job.obj, observed.start)
+    has_train_job = is_ours(observed, observed.train_job.obj)
     for step in WITH_TRAIN_JOB if has_train_job else WITHOUT_TRAIN_JOB:
         if (result := step(observed, now)) is not None:
             return result

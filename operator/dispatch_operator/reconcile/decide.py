@@ -10,11 +10,11 @@ from dispatch_operator.reconcile import job_status
 from dispatch_operator.reconcile.actions import Action, PatchStatus, Result
 from dispatch_operator.reconcile.backend.unproven import mark_unproven
 from dispatch_operator.reconcile.observation import Observed
-from dispatch_operator.reconcile.ownership import left_of_ours, made_for
+from dispatch_operator.reconcile.ownership import is_ours, left_of_ours, made_for
 from dispatch_operator.reconcile.started import follow
 from dispatch_operator.reconcile.status import of_verdict, refusal_of
 from dispatch_operator.reconcile.step_result import Refusal, Verdict
-from dispatch_operator.reconcile.steps.order import FROM_THE_BEGINNING, WITH_TRAIN_JOB
+from dispatch_operator.reconcile.steps.order import FROM_THE_BEGINNING, WITH_TRAIN_JOB, WITH_UNMARKED_TRAIN_JOB, Step
 from dispatch_operator.reconcile.teardown import clean_up, stop
 from dispatch_operator.records.dispatch import DispatchStart
 
@@ -51,8 +51,7 @@ def is_leaving(start: DispatchStart) -> bool:
 
 
 def _start(observed: Observed, now: float) -> Action | Result:
-    resumes = made_for(observed.train_job.obj, observed.start)
-    for step in WITH_TRAIN_JOB if resumes else FROM_THE_BEGINNING:
+    for step in _steps(observed):
         match step(observed, now):
             case None:
                 continue
@@ -62,6 +61,14 @@ def _start(observed: Observed, now: float) -> Action | Result:
                 return _conclude(observed, verdict, now)
     # Started is recorded before the gate is touched.
     return PatchStatus(job_status.going_on(observed, now).status(observed, now))
+
+
+def _steps(observed: Observed) -> tuple[Step, ...]:
+    job, reference = observed.train_job.obj, observed.start.status.reference
+    if job is None or not is_ours(observed, job):
+        return FROM_THE_BEGINNING
+    is_known = made_for(job, observed.start) or (reference is not None and reference.uid == job.metadata.uid)
+    return WITH_TRAIN_JOB if is_known else WITH_UNMARKED_TRAIN_JOB
 
 
 def _conclude(observed: Observed, verdict: Verdict, now: float) -> Action | Result:
@@ -96,7 +103,7 @@ def is_final(refusal: Refusal, start: DispatchStart) -> bool:
 
 def _left(observed: Observed) -> bool:
     """Tell whether anything of ours may be left to delete after a refusal."""
-    return made_for(observed.train_job.obj, observed.start) or left_of_ours(observed.copy.obj, observed.start)
+    return is_ours(observed, observed.train_job.obj) or left_of_ours(observed)
 
 
 def _observe_generation(observed: Observed, now: float) -> Action | None:

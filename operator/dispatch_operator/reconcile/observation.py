@@ -94,6 +94,8 @@ class Observed:
     """The last failure of each kind of action; a success of the same kind takes it away."""
     first_create: float | None = None
     """When this reconcile first tried to create the TrainJob, in seconds since the epoch."""
+    created: frozenset[str] = frozenset()
+    """The UIDs of what this reconcile has created: it is ours, whatever webhooks have made of it."""
 
     @property
     def call_timeout(self) -> float:
@@ -140,7 +142,10 @@ def _succeeded(observed: Observed, action: Action, answer: Answer) -> Observed:
             # Accepted; whether it is gone, only a read can tell. What stood in the way of a create may be gone, too.
             failures.pop((Create, slot), None)
             change = {slot: Observation()}
-        case Create(slot=slot) | Patch(slot=slot):
+        case Create(slot=slot):
+            uid = cast("AnyRecord", answer).metadata.uid
+            change = {slot: Observation(answer, Origin.WRITTEN), "created": observed.created | {uid}}
+        case Patch(slot=slot):
             change = {slot: Observation(answer, Origin.WRITTEN)}
         case AwaitWorkload(slot=slot):
             change = {slot: Observation(answer), "awaited": True}

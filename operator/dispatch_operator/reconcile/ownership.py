@@ -4,9 +4,9 @@ from enum import Enum
 from typing import Any
 
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
-from dispatch_operator.api.group import START_GATE, TRAINER_API_VERSION
+from dispatch_operator.api.group import MANAGED_BY, START_GATE, TRAINER_API_VERSION
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.api.names import object_name
+from dispatch_operator.api.names import is_object_name, object_name
 from dispatch_operator.reconcile.actions import Action, Get, get_other, get_train_job
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, read_first
@@ -18,7 +18,7 @@ from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 class Ownership(Enum):
     """Whose a copy or TrainJob of our name is."""
 
-    OURS = "carries this DispatchStart's UID"
+    OURS = "bears a mark of this DispatchStart, or is known to be its by the UID"
     LEFTOVER = "its DispatchStart is gone or ended for good"
     FOREIGN = "belongs to another"
 
@@ -29,14 +29,46 @@ def start_uid(obj: KubeObject) -> str | None:
 
 
 def made_for(obj: KubeObject | None, start: DispatchStart | DispatchBackend) -> bool:
-    """Tell whether a copy or TrainJob carries the UID of this DispatchStart (for a probe's: DispatchBackend)."""
-    return obj is not None and start_uid(obj) == start.metadata.uid
+    """Tell whether a copy or TrainJob bears a mark of this DispatchStart (of a probe: DispatchBackend) and no other."""
+    return obj is not None and obj.metadata.marks == {start.metadata.uid}
+
+
+def is_ours(observed: Observed, obj: KubeObject | None) -> bool:
+    """Tell whether a copy or TrainJob is this start's: by its marks, or by a UID that they can't belie.
+
+    Somebody may strip or change marks, even as an object is created. What our own create returned is then still ours,
+    and so is what the status names.
+    """
+    if obj is None:
+        return False
+    reference = observed.start.status.reference
+    known = obj.metadata.uid in observed.created or (reference is not None and obj.metadata.uid == reference.uid)
+    return known or made_for(obj, observed.start)
 
 
 def bears_our_name(obj: KubeObject) -> bool:
-    """Tell whether an object has the name that its labels stand for: a user's copy of one of ours has not."""
-    labels = obj.metadata.labels
-    return obj.metadata.name == object_name(str(labels.job), str(labels.submission))
+    """Tell whether an object's name is one of ours, and no label says another: a user's copy of one of ours does."""
+    name, labels = obj.metadata.name, obj.metadata.labels
+    stands_for = object_name(labels.job, labels.submission) if labels.job and labels.submission else name
+    return is_object_name(name) and name == stands_for
+
+
+def is_made_by_us(obj: KubeObject) -> bool:
+    """Tell whether anything still says that an object is one of dispatch's; each mark can be taken away."""
+    made_by = maker(obj)
+    return made_by is not None or obj.metadata.labels.managed_by == MANAGED_BY
+
+
+def maker(obj: KubeObject) -> tuple[Kind, str] | None:
+    """Return the kind and name of what a copy or TrainJob was made for; None where its marks name nothing, or two."""
+    meta = obj.metadata
+    if len(meta.marks) != 1:
+        return None
+    owner, name = meta.controller, meta.annotations.start
+    if owner is not None:
+        ours = (Kind.DISPATCH_START, Kind.DISPATCH_BACKEND)
+        return next(((kind, owner.name) for kind in ours if kind == owner.kind), None)
+    return (Kind.DISPATCH_BACKEND if meta.labels.probe else Kind.DISPATCH_START, name) if name else None
 
 
 def owner_reference(train_job: TrainJob) -> dict[str, Any]:
@@ -61,9 +93,10 @@ def owned_by_train_job(copy: TrainingRuntime) -> bool:
     return any((owner.kind, owner.name) == named for owner in copy.metadata.owner_references)
 
 
-def left_of_ours(copy: TrainingRuntime | None, start: DispatchStart) -> bool:
-    """Tell whether a copy is one that a Start of this object leaves behind: unowned, or going with its TrainJob."""
-    if copy is None or not made_for(copy, start):
+def left_of_ours(observed: Observed) -> bool:
+    """Tell whether the copy is one that this Start leaves behind: unowned, or going with its TrainJob."""
+    copy = observed.copy.obj
+    if copy is None or not is_ours(observed, copy):
         return False
     return not copy.metadata.owner_references or owned_by_train_job(copy)
 
@@ -79,29 +112,27 @@ def in_kueue_mode(observed: Observed) -> bool:
 
 def ownership_of_train_job(observed: Observed, job: TrainJob) -> Ownership | Get:
     """Tell whose the TrainJob found under our name is, or which object must be read first."""
-    request, labels = observed.start.request, job.metadata.labels
-    if made_for(job, observed.start):
-        ours = (request.job, str(request.submission))
-        return Ownership.OURS if (labels.job, labels.submission) == ours else Ownership.FOREIGN
+    if is_ours(observed, job):
+        return Ownership.OURS
     return _ownership_of_another(observed, job, (Phase.REFUSED, Phase.STOPPING, Phase.LOST))
 
 
 def ownership_of_copy(observed: Observed, copy: TrainingRuntime) -> Ownership | Get:
     """Tell whose the unowned copy found under our name is, or which object must be read first."""
-    if made_for(copy, observed.start):
+    if is_ours(observed, copy):
         return Ownership.OURS
     return _ownership_of_another(observed, copy, (Phase.REFUSED, Phase.STOPPING))
 
 
 def _ownership_of_another(observed: Observed, obj: KubeObject, ended: tuple[Phase, ...]) -> Ownership | Get:
-    name, uid = obj.metadata.annotations.start, start_uid(obj)
-    if not name or not uid:
+    made_by = maker(obj)
+    if made_by is None:
         return Ownership.FOREIGN
-    kind = Kind.DISPATCH_BACKEND if obj.metadata.labels.probe else Kind.DISPATCH_START
+    kind, name = made_by
     if not observed.other.live:
         return get_other(kind, name)
     other = observed.other.obj
-    if other is None or other.metadata.uid != uid:
+    if other is None or {other.metadata.uid} != obj.metadata.marks:
         return Ownership.LEFTOVER
     has_ended = isinstance(other, DispatchStart) and other.status.phase in ended
     return Ownership.LEFTOVER if has_ended else Ownership.FOREIGN

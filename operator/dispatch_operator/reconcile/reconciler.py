@@ -104,7 +104,9 @@ class Reconciler:
             self.store.drop_unfound(observed.start)
             return None
         self.store.refresh(answer)
-        return self._observe(key)
+        again = self._observe(key)
+        same = again is not None and again.start.metadata.uid == observed.start.metadata.uid
+        return replace(again, created=observed.created) if again and same else again
 
     def _observe(self, key: Key) -> Observed | None:
         observed = observe(self.store, key)

@@ -14,7 +14,7 @@ from dispatch_operator.api.quoting import one_line
 from dispatch_operator.checks.problems import names_in
 from dispatch_operator.reconcile.conditions import Wanted, conditions
 from dispatch_operator.reconcile.observation import Observed
-from dispatch_operator.reconcile.ownership import in_kueue_mode, made_for
+from dispatch_operator.reconcile.ownership import in_kueue_mode, is_ours
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 from dispatch_operator.records.trainer import TrainingRuntime
 from dispatch_operator.render.environment import first_epoch
@@ -164,10 +164,10 @@ def _objects(observed: Observed) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {}
     job, copy = observed.train_job.obj, observed.copy.obj
-    if observed.train_job.live and job is not None and made_for(job, observed.start):
+    if observed.train_job.live and job is not None and is_ours(observed, job):
         meta = job.metadata
         found["reference"] = ObjectReference(f"{meta.namespace}/{meta.name}", meta.uid)
-    if observed.copy.live and copy is not None and made_for(copy, observed.start):
+    if observed.copy.live and copy is not None and is_ours(observed, copy):
         found["copied"] = _copied(observed, copy)
         if source := _source(copy.metadata.annotations.source):
             found["source"] = source

@@ -19,7 +19,7 @@ from dispatch_operator.reconcile.actions import (
     get_train_job,
 )
 from dispatch_operator.reconcile.observation import Observed
-from dispatch_operator.reconcile.ownership import left_of_ours, made_for
+from dispatch_operator.reconcile.ownership import is_ours, left_of_ours
 from dispatch_operator.reconcile.status import of_verdict, refusal_of
 from dispatch_operator.reconcile.step_result import Refusal
 
@@ -63,9 +63,9 @@ def clean_up(observed: Observed) -> Action | Result:
     """Phases Refused and Lost: a TrainJob or an unowned copy of ours that turns up late is still deleted."""
     start, copy = observed.start, observed.copy.obj
     turned_up = []
-    if made_for(observed.train_job.obj, start):
+    if is_ours(observed, observed.train_job.obj):
         turned_up.append(get_train_job(start))
-    if copy is not None and made_for(copy, start) and not copy.metadata.owner_references:
+    if copy is not None and is_ours(observed, copy) and not copy.metadata.owner_references:
         turned_up.append(get_copy(start))
     for get in turned_up:
         match observed.due(get):
@@ -86,11 +86,11 @@ def _delete(observed: Observed) -> Action | ApiError | bool:
     """Return the delete that is due, why it failed, or whether something of ours is still on its way out."""
     job, copy = observed.train_job.obj, observed.copy.obj
     leaving = False
-    if job is not None and made_for(job, observed.start):
+    if job is not None and is_ours(observed, job):
         if not job.metadata.is_terminating:
             return observed.failure(Delete, Slot.TRAIN_JOB) or delete_train_job(job)
         leaving = True
-    if copy is not None and left_of_ours(copy, observed.start):
+    if copy is not None and left_of_ours(observed):
         if copy.metadata.is_terminating or copy.metadata.owner_references:
             # An owned copy goes with its TrainJob, by garbage collection.
             return True

@@ -25,9 +25,19 @@ class OwnerReference(Record, frozen=True):
     kind: str = ""
     name: str = ""
     uid: str = ""
+    controller: bool = False
 
 
-class Labels(Record, frozen=True):
+class Keys(Record, frozen=True):
+    """Labels or annotations."""
+
+    def differing(self, wanted: Mapping[str, str]) -> list[str]:
+        """Return the keys whose values are not as they are wanted."""
+        held = self.as_json()
+        return [key for key, value in wanted.items() if held.get(key) != value]
+
+
+class Labels(Keys, frozen=True):
     """The labels that are read."""
 
     job: str | None = field(default=None, name=group.LABEL_JOB)
@@ -39,7 +49,7 @@ class Labels(Record, frozen=True):
     restart_attempt: str | None = field(default=None, name=group.LABEL_RESTART_ATTEMPT)
 
 
-class Annotations(Record, frozen=True):
+class Annotations(Keys, frozen=True):
     """The annotations that are read."""
 
     comment: str | None = field(default=None, name=group.ANNOTATION_COMMENT)
@@ -49,10 +59,6 @@ class Annotations(Record, frozen=True):
     backend: str | None = field(default=None, name=group.ANNOTATION_BACKEND)
     gated_by: str | None = field(default=None, name=group.ANNOTATION_GATED_BY)
     held: str | None = field(default=None, name=group.ANNOTATION_HELD)
-
-    def holds(self, wanted: Mapping[str, str]) -> bool:
-        """Tell whether annotations stand as they are wanted, by their keys."""
-        return wanted.items() <= self.as_json().items()
 
 
 class ObjectMeta(Record, frozen=True):
@@ -75,6 +81,17 @@ class ObjectMeta(Record, frozen=True):
     def is_terminating(self) -> bool:
         """Whether the object is being deleted."""
         return self.deletion_timestamp is not None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The object that this one belongs to."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """The UIDs of the objects that this one says that it was made for: its annotation's, and its controller's."""
+        named = (self.annotations.start_uid, self.controller and self.controller.uid)
+        return frozenset(uid for uid in named if uid)
 
     @property
     def gates(self) -> tuple[str, ...]:

@@ -12,13 +12,12 @@ from support.fake_api import FakeApi, Request
 from support.faults.fault import WHILE, Fault, Lasts
 from support.invariants import broken_invariants
 from support.operator import NOW
-from support.records import at, condition
+from support.records import at, condition, maker_uid
 
 Object = dict[str, Any]
 T = TypeVar("T")
 GATE = "dispatch.phpboyscout.uk/start-gate"
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
-START_UID = "dispatch.phpboyscout.uk/start-uid"
 BURST = 120
 """Requests that may be made within one second: a reconcile's own budget, and some of its neighbours; more is hammering."""
 WORKLOAD, JOB, COPY, START = "Workload", "TrainJob", "TrainingRuntime", "DispatchStart"
@@ -41,6 +40,8 @@ class FaultPlan:
     lasts: Lasts = Lasts.ONCE
     crash: str = ""
     """`before` or `after` the request, when the operator dies there."""
+    meddles: Callable[["FaultyApi"], None] | None = None
+    """What somebody does to the world just before the request."""
     count: int = 0
     began: float | None = None
     like: Request | None = None
@@ -179,6 +180,9 @@ class FaultyApi(FakeApi):
             await asyncio.sleep(60.0)
         await asyncio.sleep(timeout if fault and fault.slow and not fault.carried_out else 0)
         await self._die_here(place, "before")
+        if self.plan.meddles and place == self.plan.place:
+            self.plan.meddles(self)
+            self.happened()
         if fault and not fault.carried_out:
             raise self._refused(request, fault.error(request))
         try:
@@ -254,8 +258,8 @@ class FaultyApi(FakeApi):
             if at(start, "status", "phase"):
                 self.broken += broken_invariants(start["status"])
         for job in self._held(JOB):
-            uid = at(job, "metadata", "annotations", START_UID)
-            if uid not in starts or not is_open(job):
+            uid = maker_uid(job)
+            if uid is None or uid not in starts or not is_open(job):
                 continue
             self._opened[uid].add(job["metadata"]["uid"])
             if len(self._opened[uid]) > 1:

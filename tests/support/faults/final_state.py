@@ -7,7 +7,7 @@ from dispatch_operator.api.enums import ErrorClass
 from support.builders import NAME
 from support.faults.fault import WRITES
 from support.faults.faulty_api import COPY, JOB, START, WORKLOAD, FaultyApi, is_open
-from support.records import at, condition
+from support.records import at, condition, maker_uid
 
 Object = dict[str, Any]
 QUIET = 300.0
@@ -54,7 +54,7 @@ def _start(start: Object, jobs: set[str]) -> object:
 
 
 def _is_ours(world: FaultyApi, obj: Object) -> bool:
-    uid = at(obj, "metadata", "annotations", "dispatch.phpboyscout.uk/start-uid")
+    uid = maker_uid(obj)
     return any(uid == start["metadata"]["uid"] for start in world.all(START))
 
 

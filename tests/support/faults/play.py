@@ -3,12 +3,13 @@
 import asyncio
 from dataclasses import dataclass
 
+from dispatch_operator.api.enums import ErrorClass
 from support.fake_api import Request
 from support.faults.fault import FAULTS, Fault, Lasts, durations
 from support.faults.faulty_api import FaultPlan, FaultyApi
 from support.faults.final_state import FinalState, outcome, wrong_with
 from support.faults.running import live
-from support.faults.scenarios import FaultScenario
+from support.faults.scenarios import MEDDLING, FaultScenario
 from support.faults.verdict import refused_with
 from support.summary import Summary
 
@@ -70,6 +71,22 @@ async def _survives(
     refused = refused_with(base.requests, place, fault, lasts, retry) if scenario.starts else None
     world = await play(scenario, retry, FaultPlan(place, fault, lasts))
     return wrong_with(world, refused or base.end, asyncio.get_running_loop().time())
+
+
+async def every_meddling(scenario: FaultScenario, summary: Summary) -> list[str]:
+    """Let somebody take marks away before every request of a scenario, and say what is not as it must be."""
+    base = await clean(scenario, "OnChange")
+    wrong = []
+    for place, request in enumerate(base.requests):
+        for what, meddles in MEDDLING.items():
+            summary.faults += 1
+            world = await play(scenario, "OnChange", FaultPlan(place, meddles=meddles))
+            now = asyncio.get_running_loop().time()
+            # It is refused, and nothing is left; or the marks were not needed any more.
+            found = wrong_with(world, ErrorClass.REJECTED, now) and wrong_with(world, base.end, now)
+            summary.survived += not found
+            wrong += [f"{what} before {place} {request}: {each}" for each in found]
+    return wrong
 
 
 async def every_crash(scenario: FaultScenario, summary: Summary) -> list[str]:

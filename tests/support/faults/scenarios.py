@@ -127,6 +127,53 @@ def _stored_changed(kind: str) -> Change:
     return change
 
 
+def strips(kind: str, part: str, *keys: str) -> Change:
+    """Let a webhook drop keys from a part of the metadata of what is created, or all of it."""
+
+    def change(world: FaultyApi) -> None:
+        admit = world.admit
+
+        def webhook(request: Request, body: Object) -> Object:
+            body = admit(request, body)
+            return _stripped(body, part, keys) if (request.verb, request.kind) == ("create", kind) else body
+
+        world.admit = webhook
+
+    return change
+
+
+def _stripped(obj: Object, part: str, keys: tuple[str, ...]) -> Object:
+    held = obj["metadata"].get(part, {})
+    kept = {key: value for key, value in held.items() if key not in keys} if keys else type(held)()
+    return {**obj, "metadata": {**obj["metadata"], part: kept}}
+
+
+def takes_away(kind: str, part: str, *keys: str) -> Change:
+    """Take keys away from a part of the metadata of the operator's object, or all of it."""
+
+    def change(world: FaultyApi) -> None:
+        if (kind, NAMESPACE, NAME) in world.objects:
+            world.change(kind, NAME, lambda obj: obj.update(_stripped(obj, part, keys)))
+
+    return change
+
+
+LABELS = (
+    "app.kubernetes.io/managed-by",
+    "dispatch.phpboyscout.uk/job-id",
+    "dispatch.phpboyscout.uk/submission",
+)
+MEDDLING: dict[str, Change] = {
+    "start-uid": takes_away(JOB, "annotations", f"{OF_START}-uid"),
+    "start": takes_away(JOB, "annotations", OF_START),
+    "what was taken from the backend": takes_away(JOB, "annotations", "dispatch.phpboyscout.uk/backend"),
+    "the labels of dispatch": takes_away(JOB, "labels", *LABELS),
+    "the owner": takes_away(JOB, "ownerReferences"),
+    "the labels of the copy": takes_away(COPY, "labels"),
+}
+"""What somebody takes away at any moment."""
+
+
 def _first(verb: str, kind: str, fault: str) -> Change:
     """Let the first request of a kind meet a fault, besides the one that is looked at."""
 
@@ -206,6 +253,13 @@ SCENARIOS = (
     FaultScenario("a refusal by the backend", before=_backend(state="ReadOnly")),
     FaultScenario("a refusal of a copy that was stored changed", before=_stored_changed(COPY)),
     FaultScenario("a stop of a TrainJob that was stored changed", before=_stored_changed(JOB)),
+    FaultScenario(
+        "a stop of a TrainJob whose start-uid was dropped", before=strips(JOB, "annotations", f"{OF_START}-uid")
+    ),
+    FaultScenario("a stop of a TrainJob whose annotations were dropped", before=strips(JOB, "annotations")),
+    FaultScenario("a stop of a TrainJob whose labels were dropped", before=strips(JOB, "labels")),
+    FaultScenario("a stop of a TrainJob whose owner was dropped", before=strips(JOB, "ownerReferences")),
+    FaultScenario("a plain Start whose copy lost its labels", before=strips(COPY, "labels")),
     FaultScenario("a stop in Kueue mode, without a Workload", kueue=True, before=_no_workload),
     FaultScenario(
         "what turns up late after a refusal",

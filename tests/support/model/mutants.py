@@ -32,6 +32,7 @@ from dispatch_operator.reconcile.ownership import Ownership
 from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
 from dispatch_operator.reconcile.teardown import stop
+from dispatch_operator.records.base import ObjectMeta
 from dispatch_operator.records.kueue import Workload
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 from support.model.explore import SearchResult, search
@@ -171,6 +172,17 @@ def _releases_if(may: Callable[[Observed, Workload], bool]) -> Callable[[Observe
         return release_workload(workload.obj) if workload.live else find_workload(job)
 
     return opening
+
+
+def _annotated(meta: ObjectMeta) -> frozenset[str]:
+    return frozenset({meta.annotations.start_uid} - {None, ""})  # type: ignore[arg-type]
+
+
+def _forgetful(observed: Observed, *told: Any) -> Observed:
+    return replace(_APPLY(observed, *told), created=frozenset())
+
+
+_APPLY = Observed.apply
 
 
 MUTANTS = (
@@ -362,6 +374,20 @@ MUTANTS = (
         "a deletion in the foreground",
         "that is being deleted was started",
         _instead(decide, "is_leaving", lambda _: False),
+    ),
+    Mutant(
+        "Ownership",
+        "only the annotation tells whose a TrainJob is",
+        "a webhook that drops all annotations",
+        "leaves",
+        _instead(ObjectMeta, "marks", property(_annotated)),
+    ),
+    Mutant(
+        "Ownership",
+        "what the create returned is not ours without marks",
+        "a webhook that drops all marks",
+        "is left behind without marks",
+        _instead(Observed, "apply", _forgetful),
     ),
     Mutant(
         "Ownership",

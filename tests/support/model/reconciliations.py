@@ -143,7 +143,7 @@ def _of_observed(observed: Observed, now: float) -> object:
         tuple(sorted((key[0].__name__, key[1], id(error)) for key, error in observed.failures.items())),
         tuple(id(value) for value in (observed.job_set, *(observed.pods or ()), *(observed.warnings or ()))),
         (observed.pods is None, observed.warnings is None, observed.first_create),
-        (observed.child_warnings, observed.last_inquiry),
+        (observed.child_warnings, observed.last_inquiry, observed.created),
         now,
     )
 

@@ -41,7 +41,7 @@ class Rest:
         """Return what stands in the end, and whether nothing is written there any more."""
         objects, made = state.objects, state.made
         for suspended in state.late:
-            objects, made, _ = carry_out(objects, made, self.scenario.strips(suspended), blind=False, lingers=False)
+            objects, made, _ = carry_out(objects, made, self.scenario.sent(suspended), blind=False, lingers=False)
         now, quiet = state.now, 0
         subjects = dict.fromkeys([*(subject for _, subject in self.scenario.workers), COLLECT])
         for _ in range(ROUNDS):
@@ -59,7 +59,7 @@ class Rest:
         reconcile = self.reconciliations.begin(subject, objects, now)
         while reconcile:
             objects, made, answer = carry_out(
-                objects, made, self.scenario.strips(reconcile.next), blind=False, lingers=False
+                objects, made, self.scenario.sent(reconcile.next), blind=False, lingers=False
             )
             objects, made = nature(objects, made)
             reconcile = self.reconciliations.go_on(reconcile, answer, now)

@@ -4,19 +4,22 @@ from collections.abc import Iterator
 
 from support.model.objects import BACKED, COPIED, FIRST, QUEUES, SECOND, TRAINS, Obj, Objects
 from support.model.server import GATED_BY, HELD, QUEUE
-from support.records import at, condition
+from support.records import at, condition, maker_uid
 
 STARTS = (FIRST, SECOND)
 GATE = "dispatch.phpboyscout.uk/start-gate"
-START_UID = "dispatch.phpboyscout.uk/start-uid"
 Pair = tuple[str, str]
 """The UIDs of a DispatchStart and of a TrainJob of it."""
 
 
 def start_uid(obj: Obj) -> str | None:
     """Return the UID of the DispatchStart that an object was made for."""
-    found = at(obj.value, "metadata", "annotations", START_UID)
-    return str(found) if found else None
+    return maker_uid(obj.value)
+
+
+def is_bare(obj: Obj) -> bool:
+    """Tell whether a TrainJob of the operator's lost all marks as it was created; one of a human has no runtime."""
+    return start_uid(obj) is None and at(obj.value, "spec", "runtimeRef") is not None
 
 
 def is_started(start: Obj | None) -> bool:
@@ -95,7 +98,7 @@ def _wrong_with_job(
     old, new = before[TRAINS], after[TRAINS]
     if old is new:
         return
-    if old and start_uid(old) != writer:
+    if old and start_uid(old) != writer and not is_bare(old):
         yield f"TrainJob {old.uid} of another was changed"
     if new and start_uid(new) and is_open(new) and not (old and old.uid == new.uid and is_open(old)):
         pair = (start_uid(new) or "", new.uid)
@@ -140,6 +143,8 @@ def wrong_in_the_end(objects: Objects, *, excused: bool) -> Iterator[str]:
         yield "two DispatchStarts of one submission have started"
     if copy and start_uid(copy) and not copy.value["metadata"].get("ownerReferences"):
         yield f"copy {copy.uid} has no owner"
+    if job and is_bare(job):
+        yield f"{job.uid} is left behind without marks"
     if job and start_uid(job) and start_uid(job) not in makers:
         yield f"{job.uid} is left of a DispatchStart that is gone"
     for start in starts:

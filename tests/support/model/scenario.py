@@ -54,6 +54,12 @@ class Scenario:
     """Whether a refusal is a right end from the beginning."""
     strips: Callable[[SuspendedRequest], SuspendedRequest] = field(default=lambda suspended: suspended)
     """What a mutant leaves out of a request."""
+    webhook: Callable[[SuspendedRequest], SuspendedRequest] = field(default=lambda suspended: suspended)
+    """What a mutating webhook makes of a request."""
+
+    def sent(self, suspended: SuspendedRequest) -> SuspendedRequest:
+        """Return a request as the API server carries it out."""
+        return self.strips(self.webhook(suspended))
 
     def __str__(self) -> str:
         return self.name

@@ -1,5 +1,6 @@
 """Small worlds, each about one thing that can go wrong, or about two at once."""
 
+from collections.abc import Callable
 from typing import Any
 
 from dispatch_operator.api.models import read_backend
@@ -25,6 +26,7 @@ from support.model.objects import (
 from support.model.reconciliations import COLLECT, quickly
 from support.model.scenario import Action, Human, Scenario
 from support.model.server import born, changed, deleted, is_going
+from support.model.suspending import SuspendedRequest, suspended
 from support.records import runtime_of, start_of
 
 Value = dict[str, Any]
@@ -115,6 +117,20 @@ EDITS_COPY = Human("a human edits the copy", _edit(COPIED, mlPolicy={"numNodes":
 EDITS_JOB = Human("a human edits the TrainJob", _edit(TRAINS, managedBy="x"))
 CREATES_JOB = Human("a human creates a TrainJob of the name", _create_job)
 CREATES_COPY = Human("a human creates a runtime of the name", _create_copy)
+
+
+def drops(*parts: str) -> Callable[[SuspendedRequest], SuspendedRequest]:
+    """Return a webhook that drops parts of the metadata of each TrainJob that is created."""
+
+    def webhook(request: SuspendedRequest) -> SuspendedRequest:
+        told = request.request
+        if (told.verb, told.kind) != ("create", JOB):
+            return request
+        meta = {key: value for key, value in request.body["metadata"].items() if key not in parts}
+        return suspended(told, {**request.body, "metadata": meta})
+
+    return webhook
+
 
 ALONE = ((0, ONE),)
 WITH_COLLECTOR = ((0, ONE), (0, COLLECT))
@@ -260,6 +276,32 @@ SCENARIOS = (
         crashes=1,
         lingers=True,
         humans=(EDITS_JOB,),
+    ),
+    Scenario(
+        "a webhook that drops all annotations",
+        world(gate="Open"),
+        ALONE,
+        faults=1,
+        crashes=1,
+        webhook=drops("annotations"),
+        excused=True,
+    ),
+    Scenario(
+        "a webhook that drops the owner, and a fault",
+        world(gate="Open"),
+        ALONE,
+        faults=1,
+        crashes=1,
+        webhook=drops("ownerReferences"),
+        excused=True,
+    ),
+    Scenario(
+        "a webhook that drops all marks",
+        world(gate="Open"),
+        ALONE,
+        humans=(HOLDS,),
+        webhook=drops("annotations", "labels", "ownerReferences"),
+        excused=True,
     ),
     Scenario("two of one submission", world(gate="Open", second=True), TWO_STARTS, silences=1, excused=True),
     Scenario("two of one submission, and a fault", world(gate="Open", second=True), TWO_STARTS, faults=1, excused=True),

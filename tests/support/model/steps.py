@@ -92,7 +92,7 @@ class Steps:
         return carry_out(
             state.objects,
             state.made,
-            self.scenario.strips(suspended),
+            self.scenario.sent(suspended),
             blind=state.blind > 0,
             lingers=self.scenario.lingers,
         )

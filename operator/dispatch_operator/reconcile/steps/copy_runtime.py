@@ -1,7 +1,7 @@
 """Step 5: copy the runtime, so that later edits can't change a submitted job (docs/contract.md, Copy the runtime)."""
 
 from dispatch_operator.api.enums import Condition, ErrorClass
-from dispatch_operator.api.group import LABEL_FRAMEWORK
+from dispatch_operator.api.group import LABEL_FRAMEWORK, LABEL_PROBE
 from dispatch_operator.kube.errors import ApiError, Effect
 from dispatch_operator.reconcile.actions import (
     Action,
@@ -74,7 +74,8 @@ def _judge_unowned(observed: Observed, copy: TrainingRuntime, source: TrainingRu
     if copy.metadata.is_terminating:
         return Waiting(STEP, "CopyLeaving", f"waiting for TrainingRuntime {name} to be deleted")
     if observed.copy.origin is Origin.WRITTEN:
-        return None if equal else _stored_changed(copy, source)
+        changed = _changed(observed, copy, source)
+        return _stored_changed(copy, changed) if changed else None
     match ownership_of_copy(observed, copy):
         case Get() as get:
             return read_first(observed, get, STEP)
@@ -84,8 +85,19 @@ def _judge_unowned(observed: Observed, copy: TrainingRuntime, source: TrainingRu
             return _bring_up_to_date(observed, copy, source) if equal else _delete(observed, copy)
 
 
-def _stored_changed(copy: TrainingRuntime, source: TrainingRuntime) -> Refusal:
-    paths = ", ".join(differing_paths(source.spec, copy.spec, "spec"))
+def _changed(observed: Observed, copy: TrainingRuntime, source: TrainingRuntime) -> list[str]:
+    """Return where a copy that was just written is not as it was meant: its spec, and what says whose it is."""
+    changed = list(differing_paths(source.spec, copy.spec, "spec"))
+    if copy.metadata.uid in observed.created:
+        meta, wanted = copy.metadata, render_copy(observed.start, source)["metadata"]
+        probe = {key: value for key, value in wanted["labels"].items() if key == LABEL_PROBE}
+        changed += [f"metadata.labels[{key}]" for key in meta.labels.differing(probe)]
+        changed += [f"metadata.annotations[{key}]" for key in meta.annotations.differing(wanted["annotations"])]
+    return changed
+
+
+def _stored_changed(copy: TrainingRuntime, changed: list[str]) -> Refusal:
+    paths = ", ".join(changed)
     message = f"TrainingRuntime {copy.metadata.name} was stored changed, at {paths}; see its webhooks"
     return Refusal(STEP, ErrorClass.REJECTED, message)
 
@@ -104,7 +116,7 @@ def _after_failed_write(error: ApiError) -> Refusal:
 def _bring_up_to_date(observed: Observed, copy: TrainingRuntime, source: TrainingRuntime) -> Action | Verdict | None:
     wanted = render_copy(observed.start, source)["metadata"]
     annotations, framework = wanted["annotations"], wanted["labels"][LABEL_FRAMEWORK]
-    if copy.metadata.annotations.holds(annotations) and copy.metadata.labels.framework == framework:
+    if not copy.metadata.annotations.differing(annotations) and copy.metadata.labels.framework == framework:
         return None
     error = observed.failure(Patch, Slot.COPY)
     return _after_failed_write(error) if error else adopt_copy(copy, annotations, {LABEL_FRAMEWORK: framework})

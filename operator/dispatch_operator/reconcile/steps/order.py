@@ -27,3 +27,7 @@ FROM_THE_BEGINNING: tuple[Step, ...] = (resolve_in_flight, admit, check_request,
 
 WITH_TRAIN_JOB: tuple[Step, ...] = (find_train_job, set_owner, read_back, await_workload)
 """A Start whose TrainJob was created or found: it has passed steps 1 to 6, whatever has changed since."""
+
+WITH_UNMARKED_TRAIN_JOB: tuple[Step, ...] = (read_back, *WITH_TRAIN_JOB)
+"""A Start whose TrainJob lost all marks of ours when it was created: it is told apart by its UID alone, which nobody
+knows but this reconcile. What was changed is seen, and recorded with the UID, before anything else is done."""

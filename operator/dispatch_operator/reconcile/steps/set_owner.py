@@ -7,7 +7,7 @@ from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.kube.errors import ApiError, Effect
 from dispatch_operator.reconcile.actions import Action, Patch, Slot, get_copy, own_copy
 from dispatch_operator.reconcile.observation import Observed
-from dispatch_operator.reconcile.ownership import made_for, owned_by, owner_reference
+from dispatch_operator.reconcile.ownership import is_ours, owned_by, owner_reference
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, read_first, transient
 
 STEP = Condition.OWNER_SET
@@ -23,7 +23,7 @@ def set_owner(observed: Observed, _now: float) -> Action | Verdict | None:
         return Refusal(STEP, ErrorClass.REJECTED, f"the copy, TrainingRuntime {name}, is gone")
     if owned_by(copy, job):
         return None
-    if copy.metadata.owner_references or not made_for(copy, observed.start):
+    if copy.metadata.owner_references or not is_ours(observed, copy):
         return Refusal(STEP, ErrorClass.REJECTED, f"the copy, TrainingRuntime {name}, is another's")
     if copy.metadata.is_terminating:
         return Waiting(STEP, "CopyLeaving", f"TrainingRuntime {name} is being deleted before it has an owner")
