@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,14 @@ class Process:
 
 
 @asynccontextmanager
-async def running(url: str, folder: Path, *arguments: str) -> AsyncIterator[Process]:
+async def running(url: str, folder: Path, *arguments: str, program: Sequence[str] = PROGRAM) -> AsyncIterator[Process]:
     """Run an operator against a server."""
     kubeconfig, log = folder / "kubeconfig", folder / "log"
     named: dict[str, Any] = {"cluster": {"server": url}, "user": {}, "context": {"cluster": "c", "user": "u"}}
     lists = {f"{key}s": [{"name": key[0], key: value}] for key, value in named.items()}
     lists["contexts"][0]["name"] = "x"
     kubeconfig.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **lists}))
-    command = [sys.executable, *PROGRAM, "run", "--all-namespaces", f"--kubeconfig={kubeconfig}", *arguments]
+    command = [sys.executable, *program, "run", "--all-namespaces", f"--kubeconfig={kubeconfig}", *arguments]
     with log.open("w") as out:
         process = await asyncio.create_subprocess_exec(*command, stdout=out, stderr=out)
     try:
@@ -187,4 +187,33 @@ async def test_a_lease_that_is_lost_ends_it_with_an_error(tmp_path: Path) -> Non
         server.others = never
         assert await process.ended(20) == 1
         assert "the Lease was lost" in process.log.read_text()
+        assert clean(process.log)
+
+
+ENDS = """
+import asyncio
+from dispatch_operator.kube.reflector import Reflector
+
+watches = Reflector.run
+
+async def run(self):
+    if str(self) == "JobSet":
+        await asyncio.sleep(1)
+        raise MemoryError("ours")
+    await watches(self)
+
+Reflector.run = run
+from dispatch_operator.cli.main import main
+main()
+"""
+
+
+async def test_a_part_of_it_that_ends_ends_it_with_an_error_and_gives_its_lease_to_another(tmp_path: Path) -> None:
+    leases = Leases()
+    server = WholeServer(others=leases)
+    lease = "--lease=team-a/one"
+    async with server.serving() as client, running(client.server, tmp_path, lease, program=("-c", ENDS)) as process:
+        assert await process.ended(30) == 1
+        assert "the reflector of JobSet has ended" in process.log.read_text()
+        assert leases.holders() == {"one": None}
         assert clean(process.log)

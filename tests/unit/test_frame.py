@@ -8,15 +8,18 @@ from typing import Any, Self
 import pytest
 from aiohttp import web
 
+from dispatch_operator.api.kinds import RESOURCES as RESOURCES_OF
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.label_selector import LabelSelector
 from dispatch_operator.controllers import frame
 from dispatch_operator.controllers.frame import Elect, Frame
+from dispatch_operator.controllers.watches import WATCHES
 from dispatch_operator.kube.leader_election import LeaseLostError
 from dispatch_operator.kube.reflector import Reflector
 from dispatch_operator.kube.reflectors import ReflectorEndedError
-from support.broken_streams import answers, hangs
+from support.broken_streams import answers, ends, hangs, sends
 from support.builders import JOB, NAME
-from support.list_watch_server import Fault, Moment
+from support.list_watch_server import Fault, Moment, event, status_of
 from support.whole_server import WholeServer, absent
 
 pytestmark = pytest.mark.looptime
@@ -193,6 +196,37 @@ async def test_a_shard_that_loses_its_election_ends_with_its_error() -> None:
         async with asyncio.timeout(5):
             with pytest.raises(LeaseLostError):
                 await serving.task
+
+
+RESOURCES = tuple(resource.plural for resource in (RESOURCES_OF[watch.kind] for watch in WATCHES))
+BROKEN = {
+    "a garbled line": (Moment.FIRST_EVENT, sends(b"#&!\n")),
+    "an error": (Moment.FIRST_EVENT, sends(event("ERROR", status_of(500, "InternalError", "etcd")))),
+    "404": (Moment.WATCH, answers(404)),
+    "an early end": (Moment.FIRST_EVENT, ends),
+}
+
+
+@pytest.mark.parametrize("resources", [*((resource,) for resource in RESOURCES), RESOURCES], ids=" ".join)
+@pytest.mark.parametrize("broken", BROKEN)
+async def test_whichever_watch_breaks_it_goes_on_alone_and_all_that_came_meanwhile_is_told(
+    resources: tuple[str, ...], broken: str
+) -> None:
+    server = WholeServer()
+    moment, breaks = BROKEN[broken]
+    came = asyncio.Event()
+    server.faults += [Fault(moment, breaks, resource, came.set) for resource in resources]
+    async with server.serving() as client, Serving(client) as serving:
+        await came.wait()
+        for resource in RESOURCES:
+            server.put("came-meanwhile", resource)
+        await asyncio.sleep(10)
+        assert server.faults == []
+        restarted = {Kind(str(each)) for each in serving.frame.reflectors if each.state.restarts}
+        assert {RESOURCES_OF[kind].plural for kind in restarted} == {*resources}
+        assert all(each.state.objects == 1 for each in serving.frame.reflectors)
+        assert serving.frame.reflectors.unready(60) == []
+        assert any(asked.endswith("/came-meanwhile/status") for asked in server.asked)
 
 
 @pytest.mark.parametrize("moment", [Moment.FIRST_PAGE, Moment.WATCH, None])

@@ -93,3 +93,40 @@ async def test_a_leader_that_can_not_renew_ends_before_its_lease_does(server: Se
     with pytest.raises(LeaseLostError, match="not renewed for 3 s"):
         await lead(api, LEASE, serve)
     assert asyncio.get_running_loop().time() - begun < leader_election.CALL_SECONDS
+
+
+async def test_an_event_loop_that_is_blocked_for_longer_than_the_lease_loses_it_before_anything_else_is_done(
+    server: Server, api: client.ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    clock, worked = loop.time, []
+
+    async def serve() -> None:
+        # All that a loop sees of having been blocked is a clock that has jumped.
+        monkeypatch.setattr(loop, "time", lambda: clock() + leader_election.LIFETIME)
+        await asyncio.sleep(0.01)
+        worked.append("after another may lead")
+
+    with pytest.raises(LeaseLostError, match="not renewed for 3 s"):
+        await lead(api, LEASE, serve)
+    assert worked == []
+    # It is not this one's to give back any more.
+    assert server.lease["spec"]["holderIdentity"] == "me"
+
+
+async def test_a_lease_that_another_has_taken_is_lost(server: Server, api: client.ApiClient) -> None:
+    async def serve() -> None:
+        server.lease["spec"] |= {"holderIdentity": "another", "renewTime": "2100-01-01T00:00:00.000000Z"}
+        await asyncio.sleep(3600)
+
+    with pytest.raises(LeaseLostError):
+        await lead(api, LEASE, serve)
+    assert server.lease["spec"]["holderIdentity"] == "another"
+
+
+async def test_what_ends_by_itself_gives_the_lease_back(server: Server, api: client.ApiClient) -> None:
+    async def serve() -> None:
+        assert server.lease["spec"]["holderIdentity"] == "me"
+
+    await lead(api, LEASE, serve)
+    assert not server.lease["spec"].get("holderIdentity")
