@@ -24,6 +24,7 @@ from dispatch_operator.kube.client import NoClusterError, connected
 from dispatch_operator.kube.health import Health, answering
 from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
 from dispatch_operator.kube.reflectors import ReflectorEndedError
+from dispatch_operator.metrics.instruments import LEADER
 
 MOST_PORTS = 65_535
 
@@ -50,7 +51,7 @@ MOST_PORTS = 65_535
 @click.option(
     "--health",
     metavar="HOST:PORT",
-    help="Answer GET /healthz and /readyz here, for a pod's probes.",
+    help="Answer GET /healthz and /readyz here, for a pod's probes, and /metrics for Prometheus.",
 )
 @click.option(
     "--lease",
@@ -139,10 +140,14 @@ async def _run(options: Options) -> None:
         async def serve() -> None:
             frame = Frame(client, options.namespaces, options.selector)
             health.unready = frame.reflectors.unready
+            health.collectors = (frame.collector,)
+            LEADER.set(1)
             try:
                 await frame.serve(_identity(), partial(lead, client.api, lease) if lease and options.selector else None)
             finally:
                 health.unready = None
+                health.collectors = ()
+                LEADER.set(0)
 
         lease = options.lease
         own = lease.of_shard(options.selector.text) if lease and options.selector else lease

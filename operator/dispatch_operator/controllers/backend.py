@@ -23,6 +23,7 @@ from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
+from dispatch_operator.metrics.instruments import PROBES
 from dispatch_operator.preflight.clean_up import clean_up
 from dispatch_operator.preflight.discovery import Served
 from dispatch_operator.preflight.probe import (
@@ -182,12 +183,14 @@ class BackendController:
             message = str(error)
             logger.warning("%s/%s: the probe came to no verdict: %s", *key, message)
             await self._conclude(key, backend, lambda held: backend_status.undecided(held, message, self.clock()))
+            PROBES.labels("undecided").inc()
             yields = _longest_run(valid) if isinstance(error, DisturbedError) else 0.0
             return self._failed(key, now_rests_on, at_least=yields)
         rested_on = now_rests_on if missing else basis(self.version, backend, result.runtime, dict(now_rests_on.served))
         await self._conclude(
             key, backend, lambda held: backend_status.concluded(held, result.found, rested_on, self.clock())
         )
+        PROBES.labels("unproven" if any(result.found.values()) else "proven").inc()
         if any(result.found.values()):
             return self._failed(key, now_rests_on)
         self._attempts.pop(key, None)

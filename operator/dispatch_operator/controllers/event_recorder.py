@@ -18,8 +18,9 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.quoting import escaped
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError, Effect
+from dispatch_operator.metrics.instruments import start_changed
 from dispatch_operator.reconcile.events import Event, Owned, events
-from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT
+from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT, DispatchStart
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +81,9 @@ class EventRecorder:
 
     def record_events(self, before: Owned, after: Owned) -> None:
         """Log, and record as Events, what a write of an object's status has changed."""
+        if isinstance(before, DispatchStart) and isinstance(after, DispatchStart):
+            created = times.read(after.metadata.creation_timestamp)
+            start_changed(before.status, after.status, None if created is None else self._clock() - created)
         for event in events(before, after):
             logger.info("%s/%s: %s", after.metadata.namespace, after.metadata.name, escaped(event.message))
             self.event(after, event)

@@ -15,6 +15,7 @@ import kopf
 from dispatch_operator.api.label_selector import LabelSelector
 from dispatch_operator.controllers.admission_check import AdmissionChecks
 from dispatch_operator.controllers.backend import BackendController
+from dispatch_operator.controllers.collector import OperatorCollector
 from dispatch_operator.controllers.enqueue import backends_of, starts_of, targets_of, workloads_of
 from dispatch_operator.controllers.event_recorder import EventRecorder
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
@@ -32,6 +33,8 @@ from dispatch_operator.reconcile.reconciler import Reconciler
 
 logger = logging.getLogger(__name__)
 
+QUEUES = ("starts", "backends", "leftovers", "workloads")
+"""What the metrics call them."""
 MAX_CONCURRENT = 20
 """Objects that are reconciled at the same time. The API server answers more requests no sooner; they only wait."""
 PROBES = 4
@@ -78,6 +81,8 @@ class Frame:
         self.reflectors = Reflectors(
             time.monotonic, *supervised(client, store, self._routes, namespaces, clock=time.monotonic, shard=shard)
         )
+        queues = {name: route.queue for name, route in zip(QUEUES, self._routes, strict=False)}
+        self.collector = OperatorCollector(queues, self.reflectors, store)
         self._elect: Elect | None = None
         self._work: asyncio.Task[None] | None = None
         self._sessions: list[Any] = []

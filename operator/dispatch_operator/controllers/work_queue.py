@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from dispatch_operator.kube.backoff import FIRST_SECONDS, backoff, bounded
 from dispatch_operator.reconcile.actions import Result
@@ -16,6 +16,22 @@ SLOW_SECONDS = 2.0
 """A reconcile that takes longer only waits: for a webhook's cache, an answer, or what the cluster does."""
 MOST_SLOW = 5
 """Times `max_concurrent`: reconciles of one group that may be under way, with those that only wait."""
+
+
+class QueueState(NamedTuple):
+    """How a queue fares, for metrics."""
+
+    waiting: int
+    """Keys that wait for a reconcile."""
+    running: int
+    delayed: int
+    """Keys that are added at a set time."""
+    oldest_waiting: float
+    """Seconds for which the key that has waited longest has waited."""
+    reconciles: int
+    """How many ended."""
+    retries: int
+    """How many of them are made again with backoff."""
 
 
 class WorkQueue(Generic[K]):
@@ -37,8 +53,9 @@ class WorkQueue(Generic[K]):
         self._group = group
         self._ready: dict[Hashable, deque[K]] = {}
         """The keys whose turn comes next, by their group; the first group's turn is the next."""
-        self._added: set[K] = set()
-        """The keys to be reconciled: those that are ready, and those that were added while they are reconciled."""
+        self._added: dict[K, float] = {}
+        """The keys to be reconciled, and since when: those that are ready, and those that were added while they are
+        reconciled. The first one has waited longest."""
         self._running: dict[K, asyncio.Task[None]] = {}
         self._slots: set[K] = set()
         """The keys of those that run and do not only wait."""
@@ -49,6 +66,20 @@ class WorkQueue(Generic[K]):
         self._not_before: dict[K, float] = {}
         self._held = False
         self._closed = False
+        self._reconciles = self._retries = 0
+
+    @property
+    def state(self) -> QueueState:
+        """How it fares now."""
+        oldest = next(iter(self._added.values()), None)
+        return QueueState(
+            waiting=len(self._added),
+            running=len(self._running),
+            delayed=len(self._timers),
+            oldest_waiting=0.0 if oldest is None else asyncio.get_running_loop().time() - oldest,
+            reconciles=self._reconciles,
+            retries=self._retries,
+        )
 
     def hold(self) -> None:
         """Begin nothing before `release`; keys may be added."""
@@ -72,7 +103,7 @@ class WorkQueue(Generic[K]):
         if (wait := self._must_wait(key)) > 0 and key not in self._running:
             self._timers[key] = asyncio.get_running_loop().call_later(wait, self.add, key)
             return
-        self._added.add(key)
+        self._added[key] = asyncio.get_running_loop().time()
         if key not in self._running:
             self._make_ready(key)
 
@@ -104,7 +135,7 @@ class WorkQueue(Generic[K]):
             key = keys.popleft()
             if keys:
                 self._ready[group] = keys
-            self._added.discard(key)
+            self._added.pop(key, None)
             self._slots.add(key)
             self._running_of[group] += 1
             self._running[key] = asyncio.create_task(self._run(key))
@@ -121,7 +152,7 @@ class WorkQueue(Generic[K]):
             del self._running[key]
             self._running_of -= Counter((self._group(key),))
             if key in self._added:
-                self._added.discard(key)
+                del self._added[key]
                 self.add(key)
             self._give_up_slot(key)
 
@@ -138,6 +169,8 @@ class WorkQueue(Generic[K]):
             return Result(requeue=True)
 
     def _plan(self, key: K, result: Result) -> None:
+        self._reconciles += 1
+        self._retries += result.requeue
         delay = result.requeue_after
         if result.requeue:
             failures = self._failures[key] = self._failures.get(key, 0) + 1

@@ -25,6 +25,7 @@ from dispatch_operator.kube.errors import (
     PageTooLargeError,
     answered,
 )
+from dispatch_operator.metrics import instruments
 
 USER_AGENT = f"dispatch-operator/{__version__}"
 MERGE_PATCH = "application/merge-patch+json"
@@ -267,19 +268,20 @@ class Client:
         bounds = aiohttp.ClientTimeout(total=end_within, sock_read=silent_for)
         response: aiohttp.ClientResponse | None = None
         try:
-            async with asyncio.timeout(answer_within):
-                response = await self._send(
-                    self._streams,
-                    "GET",
-                    path,
-                    query=[(key, value) for key, value in query.items() if value],
-                    headers={"Accept": accept},
-                    bounds=bounds,
-                )
-                if not response.ok:
-                    refusal = await response.content.read(LONGEST_REFUSAL_BYTES)
-                    retry_after = response.headers.get("Retry-After")
-                    raise answered(verb, target, response.status, _text(refusal), retry_after)
+            with instruments.request(verb, kind):
+                async with asyncio.timeout(answer_within):
+                    response = await self._send(
+                        self._streams,
+                        "GET",
+                        path,
+                        query=[(key, value) for key, value in query.items() if value],
+                        headers={"Accept": accept},
+                        bounds=bounds,
+                    )
+                    if not response.ok:
+                        refusal = await response.content.read(LONGEST_REFUSAL_BYTES)
+                        retry_after = response.headers.get("Retry-After")
+                        raise answered(verb, target, response.status, _text(refusal), retry_after)
             yield response.content
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise from_exception(verb, target, error) from error
@@ -389,9 +391,10 @@ class Client:
     ) -> Object:
         path, target = _collection(kind, namespace, name or _name_of(body))
         path += (f"/{quote(name, safe='')}" if name else "") + (f"/{subresource}" if subresource else "")
-        return await self._call(
-            verb, method, path, target, timeout=timeout, body=body, query=query, content_type=content_type
-        )
+        with instruments.request(verb, kind):
+            return await self._call(
+                verb, method, path, target, timeout=timeout, body=body, query=query, content_type=content_type
+            )
 
     async def served(self, *, timeout: float) -> Mapping[str, str]:
         """Return the API versions that the API server serves, each with the hash of all that it serves as that.

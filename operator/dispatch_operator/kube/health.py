@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from dispatch_operator.metrics.exposition import Collectors, exposition
+
 PATIENCE = 60.0
 """Seconds for which a watch may be down before the operator is not ready any more."""
 
@@ -17,6 +19,9 @@ class Health:
         self.unready: Callable[[float], list[str]] | None = None
         """Says of the watches what is wrong with them; None while another operator leads."""
 
+        self.collectors: Collectors = ()
+        """What /metrics shows besides what is counted where it happens."""
+
     def lacks(self) -> list[str]:
         """Say what keeps the operator from being ready; one that could take over at once lacks nothing."""
         found = [] if self.unready is None else self.unready(PATIENCE)
@@ -27,7 +32,7 @@ class Health:
 
 @asynccontextmanager
 async def answering(health: Health, host: str, port: int) -> AsyncIterator[None]:
-    """Answer GET /healthz, and GET /readyz with 200, or 503 and what is wrong, a line each.
+    """Answer GET /healthz, GET /readyz with 200, or 503 and what is wrong, a line each, and GET /metrics.
 
     An operator that waits for its Lease is ready and says so: were it not, a disruption budget would never let go of
     the one that works.
@@ -47,7 +52,12 @@ async def answering(health: Health, host: str, port: int) -> AsyncIterator[None]
         well = "waiting for the Lease" if health.unready is None else "ok"
         return web.Response(text="\n".join(found or [well]) + "\n", status=503 if found else 200)
 
+    async def metrics(request: web.Request) -> web.Response:
+        text, content_type = exposition(request.headers.get("Accept", ""), *health.collectors)
+        return web.Response(body=text, headers={"Content-Type": content_type})
+
     app = web.Application()
+    app.router.add_get("/metrics", metrics)
     app.router.add_get("/healthz", alive)
     app.router.add_get("/readyz", ready)
     # Connections that are kept would be waited for in the end; a probe makes a new one each time.

@@ -113,6 +113,16 @@ class Reflector:
         return str(self._list_watch)
 
     @property
+    def kind(self) -> str:
+        """The kind of what it lists."""
+        return self._list_watch.kind
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace of what it lists; None for all."""
+        return self._list_watch.namespace
+
+    @property
     def state(self) -> ReflectorState:
         """How it fares now."""
         return ReflectorState(

@@ -9,14 +9,17 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, TypeVar, cast
 
+from dispatch_operator.api.enums import Condition, ErrorClass
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.index import Index, Key
+from dispatch_operator.kube.tally import Tally
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 from dispatch_operator.records.kueue import Workload
 from dispatch_operator.records.reading import AnyRecord
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 
 R = TypeVar("R", bound=AnyRecord)
+ERROR_CLASSES = frozenset(ErrorClass)
 
 
 class Store:
@@ -32,7 +35,9 @@ class Store:
         self.workloads_by_check = Index(Workload, lambda held: [check.name for check in held.status.admission_checks])
         self.jobs_of_probes = Index(TrainJob, _start_of_probe)
         self.copies_of_probes = Index(TrainingRuntime, _start_of_probe)
-        indexes: Iterable[Index[Any]] = (
+        self.starts_by_state = Tally(DispatchStart, _state_of_start)
+        self.backends_by_state = Tally(DispatchBackend, _state_of_backend)
+        indexes: Iterable[Index[Any] | Tally[Any, Any]] = (
             self.starts_by_target,
             self.starts_by_backend,
             self.starts_by_runtime,
@@ -41,8 +46,10 @@ class Store:
             self.workloads_by_check,
             self.jobs_of_probes,
             self.copies_of_probes,
+            self.starts_by_state,
+            self.backends_by_state,
         )
-        self._indexes: dict[Kind, list[Index[Any]]] = {kind: [] for kind in Kind}
+        self._indexes: dict[Kind, list[Index[Any] | Tally[Any, Any]]] = {kind: [] for kind in Kind}
         for index in indexes:
             self._indexes[index.kind.KIND].append(index)
         self._gone: dict[Kind, dict[Key, AnyRecord]] = {kind: {} for kind in Kind}
@@ -243,6 +250,17 @@ def _start_of_probe(obj: TrainJob | TrainingRuntime) -> Iterable[str]:
     owner = obj.metadata.controller
     is_probes = obj.metadata.labels.probe or (owner and owner.kind == Kind.DISPATCH_BACKEND)
     return obj.metadata.marks if is_probes else ()
+
+
+def _state_of_start(start: DispatchStart) -> tuple[str, str]:
+    """Return a phase and an error class: words of ours, whatever somebody wrote into the status."""
+    ready = start.status.condition(Condition.READY)
+    return start.status.phase or "Unseen", ready.reason if ready and ready.reason in ERROR_CLASSES else ""
+
+
+def _state_of_backend(backend: DispatchBackend) -> tuple[str, str]:
+    ready = backend.status.condition(Condition.READY)
+    return backend.valid.spec.state if backend.valid else "Invalid", ready.status if ready else "Unknown"
 
 
 def _version(obj: AnyRecord) -> int:

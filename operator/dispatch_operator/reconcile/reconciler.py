@@ -13,6 +13,7 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.kube.typed import record
+from dispatch_operator.metrics.instruments import STEP_SECONDS
 from dispatch_operator.reconcile.actions import (
     Action,
     AwaitWorkload,
@@ -79,6 +80,7 @@ class Reconciler:
             if decision.slot is Slot.TRAINER_JOB:
                 self.inquiries.made(key, begun)
             answer = await answer_to(self.client, self.store, observed, decision)
+            STEP_SECONDS.labels(type(decision).__name__, decision.slot).observe(self.clock() - begun)
             if isinstance(answer, ApiError):
                 contested += answer.conflict or answer.not_found
                 failed_copies += decision.key == (Create, Slot.COPY)

@@ -1,0 +1,92 @@
+"""Hostile objects among others, and many of them, in a whole operator over real HTTP: nobody waits for them."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from dispatch_operator.controllers import frame
+from dispatch_operator.controllers.frame import Frame
+from dispatch_operator.kube import list_watch
+from dispatch_operator.kube.client import Client
+from dispatch_operator.kube.leader_election import Lease, lead
+from support.builders import JOB, make_backend, make_runtime, make_start
+from support.fake_api import FakeApi
+from support.operator import FakeOperator
+from support.stored_server import StoredServer
+
+pytestmark = pytest.mark.looptime
+Object = dict[str, Any]
+STARTS = 3_000
+
+
+def job_id(number: int) -> str:
+    """Return a different ULID for every number."""
+    return f"{JOB[:-4]}{number:04d}"
+
+
+@pytest.fixture(autouse=True)
+def _survives(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    # kopf would kill the process of the tests, when virtual time goes on after the end.
+    monkeypatch.setattr(frame, "EXITING_TIMEOUT", None)
+    # The fake server sends no bookmark each minute.
+    monkeypatch.setattr(list_watch, "SILENT_SECONDS", 3600.0)
+    caplog.set_level(logging.INFO)
+
+
+@pytest.fixture
+def server() -> StoredServer:
+    server = StoredServer()
+    server.api.put(make_runtime())
+    backend = make_backend(state="Closed")
+    server.api.put(backend, **backend.pop("status"))
+    return server
+
+
+async def settled() -> Object:
+    """Return the status of a Start that is refused for good."""
+    operator, backend = FakeOperator(FakeApi()), make_backend()
+    operator.api.put(make_runtime())
+    operator.api.put(backend, **backend.pop("status"))
+    operator.api.put(make_start(nodes=0), observedGeneration=-1)
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Refused"
+    status: Object = start["status"]
+    return status
+
+
+@asynccontextmanager
+async def leading(client: Client) -> AsyncIterator[Frame]:
+    """Run an operator that holds a Lease for as long as the block."""
+    made = Frame(client, [])
+    task = asyncio.create_task(lead(client.api, Lease("team-a", "one", "test"), lambda: made.serve("test")))
+    try:
+        yield made
+        assert not task.done()
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_three_thousand_starts_are_listed_in_pages_and_none_is_written_or_read_again(
+    server: StoredServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    status = await settled()
+    for number in range(STARTS):
+        server.api.put(make_start(f"start-{number}", job=job_id(number), nodes=0), **status)
+    server.api.requests.clear()
+    async with server.serving() as client, leading(client) as made:
+        await asyncio.sleep(120)
+        assert made.reflectors.unready(60) == []
+        assert "reconciles begin; everything is listed" in caplog.text
+    pages = [asked for asked in server.requests if asked.resource == "dispatchstarts" and not asked.watch]
+    assert len(pages) == STARTS / 500
+    # Only the backend, which nobody has probed, is asked for and told of.
+    assert {request.kind for request in server.api.requests} <= {"DispatchBackend", "Event"}
+    assert len(server.api.requests) < 10
+    # The Lease was renewed meanwhile.
+    assert sum("/leases" in asked for asked in server.asked) > 120 / 2
