@@ -61,6 +61,10 @@ def test_a_person_reads_the_story(team: Team) -> None:
     refused = until("the refusal's Event", lambda: _event(team, "bad"))
     assert "nodes" in refused
     assert "command" in refused
+    # What is wrong is told once, and everything else says where.
+    told = team.kubectl("describe", "dstart", "bad")
+    assert told.count("must be 1 to 100,000, not 0") == 1
+    assert told.count("see the condition RequestValid") >= 4
 
 
 def _event(team: Team, name: str) -> str:

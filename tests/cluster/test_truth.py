@@ -63,6 +63,8 @@ def _race_retries(team: Team) -> int:
         ("forty items of 7 KiB", {"command": ["run", *["x" * 7168] * 40]}),
         ("122 env entries", {"env": {f"KEY_{number}": "v" for number in range(122)}}),
         ("124 command items", {"command": ["run"] * 124}),
+        # With a longer form than UTF-8 the request would be larger than the API server takes.
+        ("eight items of 127 KiB that no ASCII holds", {"command": ["run", *["é" * 65_000] * 8]}),
         (
             "122 env entries and 124 items at once",
             {"env": {f"KEY_{number}": "" for number in range(122)}, "command": ["run"] * 124},

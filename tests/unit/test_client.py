@@ -158,6 +158,21 @@ async def test_nulls_empty_lists_and_unicode_are_sent_as_they_are(server: kmock.
     assert request.headers["Authorization"] == "Bearer secret"
 
 
+@pytest.mark.parametrize("send", ["create", "patch", "apply_status"])
+async def test_a_body_is_as_long_as_its_utf8(server: kmock.RawHandler, kubernetes: Client, send: str) -> None:
+    """As ASCII escapes, 1.1 MB of text that kubectl could store are more than the API server takes."""
+    body = {"metadata": {"name": "job"}, "spec": {"text": "é\u2028😀\\u00e9"}}
+    server.fallback << body
+    if send == "create":
+        await kubernetes.create("TrainJob", "team-a", body, timeout=5)
+    elif send == "patch":
+        await kubernetes.patch("TrainJob", "team-a", "job", body, timeout=5)
+    else:
+        await kubernetes.apply_status("TrainJob", "team-a", "job", body, timeout=5, field_manager="us")
+    (request,) = list(server)
+    assert request.body == json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
 async def test_a_delete_carries_its_preconditions(server: kmock.RawHandler, kubernetes: Client) -> None:
     server[f"delete {PATH}/job"] << {"kind": "Status"}
     await kubernetes.delete("TrainJob", "team-a", "job", timeout=5, uid="u", resource_version="7")

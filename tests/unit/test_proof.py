@@ -111,7 +111,21 @@ def test_the_oldest_gate_counts() -> None:
     held = probed()
     assert (last_probed(backend_of(held), NOW), expires_in(backend_of(held), NOW)) == (NOW, 86_400)
     held["status"]["gates"][1]["lastProbeTime"] = "never"
-    assert last_probed(backend_of(held), NOW) == last_probed(backend_of(backend()), NOW) == 0.0
+    assert (last_probed(backend_of(held), NOW), expires_in(backend_of(held), NOW)) == (NOW, 86_400 - NOW)
+    assert last_probed(backend_of(backend()), NOW) == 0.0
+
+
+def test_a_gate_that_was_not_probed_says_no_time_of_a_probe() -> None:
+    lacking = {
+        **dict.fromkeys(BackendGate, backend_status.NOT_PROBED),
+        BackendGate.FIELDS_KEPT: "spec.trainer.env is not served",
+    }
+    first = backend() | {"status": backend_status.concluded(backend_of(backend()), lacking, ground(), NOW).as_json()}
+    assert [gate.get("lastProbeTime") for gate in first["status"]["gates"]] == ["2026-01-01T00:00:00Z", None, None]
+    # What was probed before keeps its time, and another probe waits for the last one, whatever it left out.
+    again = backend_status.concluded(backend_of(probed()), lacking, ground(), NOW + 60).as_json()
+    assert [gate["lastProbeTime"][14:19] for gate in again["gates"]] == ["01:00", "00:00", "00:00"]
+    assert last_probed(backend_of(first), NOW) == NOW
 
 
 def test_a_time_that_lies_ahead_proves_nothing() -> None:
@@ -122,6 +136,8 @@ def test_a_time_that_lies_ahead_proves_nothing() -> None:
     assert why_again(backend_of(held), ground(), NOW) is None
     held["status"]["gates"][1]["lastProbeTime"] = wrong_clock
     assert why_again(backend_of(held), ground(), NOW) == "the proof is older than a day"
+    for gate in held["status"]["gates"]:
+        gate["lastProbeTime"] = wrong_clock
     assert last_probed(backend_of(held), NOW) == 0.0
 
 

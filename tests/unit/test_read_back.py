@@ -147,6 +147,19 @@ def test_in_kueue_mode_kueue_must_have_suspended_the_job() -> None:
     assert differences(wrote, read, kueue=True) == ()
 
 
+@pytest.mark.parametrize(
+    ("gates", "is_equal"),
+    [("{ours}", True), ("other,{ours}", True), ("other , {ours} ", True), ("{ours}s", False), ("", False), (None, False)],
+)
+def test_others_may_gate_the_job_too(gates: str | None, *, is_equal: bool) -> None:
+    wrote = written(kueue=True)
+    read = copy.deepcopy(wrote)
+    read["spec"]["suspend"] = True
+    key = "kueue.x-k8s.io/admission-gated-by"
+    read["metadata"]["annotations"][key] = gates and gates.format(ours="dispatch.phpboyscout.uk/start-gate")
+    assert (differences(wrote, read, kueue=True) == ()) is is_equal
+
+
 def test_what_is_stored_may_be_anything() -> None:
     for read in ({}, {"metadata": 5, "spec": []}, {"metadata": {"labels": []}}):
         assert len(differences(written(), read, kueue=False)) > 3

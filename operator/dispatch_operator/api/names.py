@@ -1,4 +1,7 @@
-"""The name that the copy and the TrainJob of a submission share (docs/contract.md, Names, labels and annotations)."""
+"""The name that the copy and the TrainJob of a submission share, and the names of gates.
+
+See docs/contract.md, Names, labels and annotations.
+"""
 
 import re
 
@@ -25,3 +28,8 @@ def object_name(job: str, submission: int | str) -> str:
 def is_object_name(name: str) -> bool:
     """Tell whether a name is one that `object_name` returns for a job and a submission that can be."""
     return _OBJECT_NAME.fullmatch(name) is not None
+
+
+def gate_names(annotation: object) -> tuple[str, ...]:
+    """Return the names in Kueue's gate annotation, which others write too, with blanks and empty ones."""
+    return tuple(name.strip() for name in str(annotation or "").split(",") if name.strip())

@@ -27,7 +27,6 @@ from dispatch_operator.metrics.instruments import PROBES
 from dispatch_operator.preflight.clean_up import clean_up
 from dispatch_operator.preflight.discovery import Served
 from dispatch_operator.preflight.probe import (
-    NOT_PROBED,
     ChangedError,
     DisturbedError,
     Probe,
@@ -263,7 +262,7 @@ def _longest_run(valid: Backend) -> float:
 
 def _without_probe(missing: tuple[str, ...]) -> ProbeResult:
     """Return what is found when the served APIs lack something: nothing is created."""
-    found: dict[BackendGate, str | None] = dict.fromkeys(BackendGate, NOT_PROBED)
+    found: dict[BackendGate, str | None] = dict.fromkeys(BackendGate, backend_status.NOT_PROBED)
     return ProbeResult({**found, BackendGate.FIELDS_KEPT: "; ".join(missing)}, None)
 
 

@@ -18,7 +18,7 @@ from dispatch_operator.preflight.clean_up import clean_up, clean_up_after
 from dispatch_operator.preflight.probe_start import begin, gate_of, is_verdict, next_step, waiting_since, without_names
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
 from dispatch_operator.reconcile.actions import Action, find_workload, list_pods
-from dispatch_operator.reconcile.backend.status import Found
+from dispatch_operator.reconcile.backend.status import NOT_PROBED, Found
 from dispatch_operator.reconcile.observation import Observation, Observed
 from dispatch_operator.reconcile.ownership import is_ours
 from dispatch_operator.reconcile.reconciler import answer_to, carry_out
@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 
 BUDGET = 100
 """Requests of one run's steps."""
-NOT_PROBED = f"not probed, because {BackendGate.FIELDS_KEPT} is not proven"
 LOOK_AGAIN = 0.5
 """Seconds until the next live read, when the watch lags behind what was read."""
 CLOCK_GRAIN = 0.1

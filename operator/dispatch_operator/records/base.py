@@ -8,6 +8,7 @@ from msgspec import Struct, field, json
 from dispatch_operator.api import group
 from dispatch_operator.api.enums import ConditionStatus
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.names import gate_names
 
 
 class Record(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
@@ -96,8 +97,7 @@ class ObjectMeta(Record, frozen=True):
     @property
     def gates(self) -> tuple[str, ...]:
         """The names that gate Kueue's admission of a TrainJob or a Workload."""
-        names = (self.annotations.gated_by or "").split(",")
-        return tuple(name.strip() for name in names if name.strip())
+        return gate_names(self.annotations.gated_by)
 
 
 class KubeCondition(Record, frozen=True):

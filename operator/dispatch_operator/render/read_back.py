@@ -8,6 +8,7 @@ from typing import Any
 from dispatch_operator.api import quantity
 from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_QUEUE, PATCH_MANAGER, TRAINJOB_CONTROLLER
 from dispatch_operator.api.models.reading import Path, dotted
+from dispatch_operator.api.names import gate_names
 from dispatch_operator.api.quoting import LONGEST_QUOTE, escaped, quote, quote_both, shortened
 
 _ABSENT = object()
@@ -68,7 +69,7 @@ def _own_patch(spec: Mapping[str, Any]) -> object:
 
 def _included(wrote: Mapping[str, Any], read: Mapping[str, Any], path: Path) -> Iterator[str]:
     for key, value in wrote.items():
-        if not (key == ANNOTATION_GATED_BY and value in str(read.get(key, "")).split(",")):
+        if not (key == ANNOTATION_GATED_BY and value in gate_names(read.get(key))):
             # Others may gate the job too; only their names stay when ours is removed.
             yield from _compared(value, read.get(key, _ABSENT), (*path, key))
 

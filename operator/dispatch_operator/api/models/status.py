@@ -233,7 +233,7 @@ class GateState(Status, frozen=True):
         ),
     ]
     proven: Annotated[bool, Meta(description="Whether the last probe, or a Start since, found that it holds.")]
-    last_probe_time: Annotated[str, _time("When it was last probed.")]
+    last_probe_time: Annotated[str | None, _time("When it was last probed; absent when never.")] = None
     reason: Annotated[
         Annotated[str, Meta(max_length=MESSAGE_LIMIT)] | None,
         Meta(description="Why it is not proven; absent when it is."),

@@ -108,10 +108,10 @@ def probed_at(gate: GateState, now: float) -> float:
 
 
 def last_probed(backend: DispatchBackend, now: float) -> float:
-    """Return when the gates were last probed, all of them, in seconds since the epoch; 0 when never."""
-    return min((probed_at(gate, now) for gate in backend.status.gates), default=0.0)
+    """Return when a gate was last probed, in seconds since the epoch; 0 when never."""
+    return max((probed_at(gate, now) for gate in backend.status.gates), default=0.0)
 
 
 def expires_in(backend: DispatchBackend, now: float) -> float:
-    """Return for how many seconds the proof is not older than a day."""
-    return last_probed(backend, now) + DAY - now
+    """Return for how many seconds the proof, which is as old as its oldest gate, is not older than a day."""
+    return min((probed_at(gate, now) for gate in backend.status.gates), default=0.0) + DAY - now

@@ -20,6 +20,8 @@ TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionSta
 Found = Mapping[BackendGate, str | None]
 """Of each gate why it is not proven; None when it is."""
 
+NOT_PROBED = f"not probed, because {BackendGate.FIELDS_KEPT} is not proven"
+"""The reason of a gate that could not be tried."""
 PROVEN, OBSERVE_ONLY, PROBING = "Proven", "ObserveOnly", "Probing"
 REASON_LIMIT = 8_192
 
@@ -45,7 +47,11 @@ def not_probed(backend: DispatchBackend, state: BackendState, now: float) -> Bac
 
 def concluded(backend: DispatchBackend, found: Found, rests_on: Basis, now: float) -> BackendStatus:
     """Return the status after a probe that came to a verdict."""
-    gates = tuple(_gate(gate, reason, times.written(now)) for gate, reason in found.items())
+    before = {held.name: held.last_probe_time for held in backend.status.gates}
+    gates = tuple(
+        _gate(gate, reason, before.get(gate) if reason == NOT_PROBED else times.written(now))
+        for gate, reason in found.items()
+    )
     return _judged(backend, gates, rests_on.as_proof(), now)
 
 
@@ -57,7 +63,7 @@ def marked_unproven(backend: DispatchBackend, gate: BackendGate, reason: str, no
     return _judged(backend, gates, None, now)
 
 
-def _gate(gate: BackendGate, reason: str | None, probed: str) -> GateState:
+def _gate(gate: BackendGate, reason: str | None, probed: str | None) -> GateState:
     return GateState(gate, reason is None, probed, None if reason is None else fitting(one_line(reason), REASON_LIMIT))
 
 
