@@ -95,6 +95,14 @@ async def test_the_probe_is_a_start_that_can_run_nowhere(api: FakeApi) -> None:
         assert one["template"]["spec"]["template"]["spec"]["nodeSelector"] == {"dispatch.phpboyscout.uk/probe": "never"}
 
 
+async def test_guard_rails_are_for_people_and_not_for_the_probe(api: FakeApi) -> None:
+    rails = {"images": ["registry.example/*"], "maxNodes": 1, "maxGpus": 0, "maxTimeLimit": "1h"}
+    api.edit("DispatchBackend", lambda held: held["spec"].update(rails, timeLimitRequired=True))
+    operator = FakeBackends(api)
+    await operator.reconcile()
+    assert conditions(operator.status()) == {"Ready": ("True", "Proven")}
+
+
 async def test_each_probe_has_a_job_id_of_its_own(api: FakeApi) -> None:
     names = set()
 

@@ -82,6 +82,7 @@ def test_defaults_are_the_contracts() -> None:
         ".spec.state": "Open",
         ".spec.runtimes[].kind": "ClusterTrainingRuntime",
         ".spec.gpuResource": "nvidia.com/gpu",
+        ".spec.timeLimitRequired": False,
         ".spec.probeRuntime.kind": "ClusterTrainingRuntime",
         ".spec.timeouts": {},
         ".spec.timeouts.call": "30s",

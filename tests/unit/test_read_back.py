@@ -149,7 +149,14 @@ def test_in_kueue_mode_kueue_must_have_suspended_the_job() -> None:
 
 @pytest.mark.parametrize(
     ("gates", "is_equal"),
-    [("{ours}", True), ("other,{ours}", True), ("other , {ours} ", True), ("{ours}s", False), ("", False), (None, False)],
+    [
+        ("{ours}", True),
+        ("other,{ours}", True),
+        ("other , {ours} ", True),
+        ("{ours}s", False),
+        ("", False),
+        (None, False),
+    ],
 )
 def test_others_may_gate_the_job_too(gates: str | None, *, is_equal: bool) -> None:
     wrote = written(kueue=True)

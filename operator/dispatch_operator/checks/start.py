@@ -11,6 +11,7 @@ from dispatch_operator.api.models.backend import BackendRuntime
 from dispatch_operator.api.models.start import RUNTIME_REF
 from dispatch_operator.api.quoting import quote
 from dispatch_operator.checks.compatibility import fit_problems
+from dispatch_operator.checks.guard_rails import guard_rail_problems
 from dispatch_operator.checks.problems import Problem
 from dispatch_operator.checks.request import request_problems
 from dispatch_operator.checks.runtime import runtime_problems
@@ -45,6 +46,7 @@ def reference(reading: StartReading) -> RuntimeReference | None:
 def start_problems(reading: StartReading, backend: Backend, runtime: Mapping[str, Any] | None) -> Iterator[Problem]:
     """Yield every problem of steps 2 to 4; a ``runtime`` of None does not exist or may not be read."""
     yield from request_problems(reading)
+    yield from guard_rail_problems(reading, backend)
     wanted = reference(reading)
     if wanted is None:
         yield from _kind_problem(reading)

@@ -13,6 +13,7 @@ from dispatch_operator.api.enums import BackendGate, Condition, ConditionStatus,
 from dispatch_operator.api.group import API_VERSION
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend
+from dispatch_operator.api.models.backend import NO_GUARD_RAILS
 from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF
 from dispatch_operator.api.models.status import Condition as Entry
 from dispatch_operator.reconcile.actions import Action
@@ -60,8 +61,9 @@ def begin(backend: DispatchBackend, valid: Backend, job: str) -> Observed:
             },
         }
     )
-    runtimes = (*valid.spec.runtimes, reference)
-    allowed = valid.model_copy(update={"spec": valid.spec.model_copy(update={"runtimes": runtimes})})
+    # What is allowed is about requests of people: a probe runs nowhere, and its runtime is the admin's.
+    spec = valid.spec.model_copy(update={**NO_GUARD_RAILS, "runtimes": (*valid.spec.runtimes, reference)})
+    allowed = valid.model_copy(update={"spec": spec})
     return Observed(start=start, backend=Observation(replace(backend, valid=allowed), Origin.READ))
 
 

@@ -14,7 +14,16 @@ from dispatch_operator.api.models.reading import parse
 LONGEST_NAME = 253
 LONGEST_QUEUE = 63
 """The name of a queue, or of a priority class, is a label's value too."""
+NO_GUARD_RAILS: Mapping[str, Any] = {
+    "images": None,
+    "max_nodes": None,
+    "max_gpus": None,
+    "max_time_limit": None,
+    "time_limit_required": False,
+}
 MOST_RUNTIMES = 1_000
+MOST_IMAGES = 1_000
+LONGEST_IMAGE = 500
 POSITIVE_DURATION = "must be a duration greater than zero, such as 90s or 1m30s"
 LONGEST_TIMEOUT = "1h"
 BOUNDED_DURATION = f"must be at most {LONGEST_TIMEOUT}"
@@ -59,6 +68,14 @@ Timeout = Annotated[
     ),
     must_match(duration.POSITIVE, POSITIVE_DURATION),
     AfterValidator(_bounded),
+]
+TimeLimit = Annotated[
+    str,
+    Field(max_length=64, json_schema_extra=validations(_IS_DURATION, POSITIVE_DURATION)),
+    must_match(duration.POSITIVE, POSITIVE_DURATION),
+]
+Images = Annotated[
+    Items[Annotated[str, Field(min_length=1, max_length=LONGEST_IMAGE)]], Field(min_length=1, max_length=MOST_IMAGES)
 ]
 # The API server shows the pattern; the rule beside it says in words what Kubernetes takes for an extended resource.
 GpuResource = Annotated[
@@ -133,6 +150,26 @@ class BackendSpec(Model):
     )
     probe_runtime: BackendRuntime = Field(
         description="The runtime that the preflight probe is started on, to prove that this backend's gates hold.",
+    )
+    images: Images | None = Field(
+        default=None,
+        description=(
+            'The images that a request may name, as patterns such as registry.example/*, in which "*" stands for any '
+            "characters. When absent any."
+        ),
+    )
+    max_nodes: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="The most nodes of a request. When absent any number."
+    )
+    max_gpus: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="The most GPUs of a request, nodes times gpusPerNode. When absent any number."
+    )
+    max_time_limit: TimeLimit | None = Field(
+        default=None,
+        description="The longest timeLimit of a request, which must then state one. When absent any, and none.",
+    )
+    time_limit_required: bool = Field(
+        default=False, description="Whether a request must state a timeLimit, also where there is no longest."
     )
     kueue: Kueue | None = Field(
         default=None,
