@@ -190,8 +190,8 @@ def test_every_probe_asks_where_the_operator_answers() -> None:
 def test_an_account_of_ones_own_is_not_made() -> None:
     nothing = {"serviceAccount": {"create": False}, "rbac": {"create": False}, "crds": {"install": False}}
     objects = render(namespace=NAMESPACE, values=nothing)
-    assert [one["kind"] for one in objects] == ["Deployment"]
-    assert objects[0]["spec"]["template"]["spec"]["serviceAccountName"] == "default"
+    assert [one["kind"] for one in objects] == ["Service", "Deployment"]
+    assert objects[1]["spec"]["template"]["spec"]["serviceAccountName"] == "default"
 
 
 def test_every_value_arrives() -> None:

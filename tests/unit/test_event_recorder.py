@@ -216,4 +216,4 @@ async def test_what_a_write_changed_is_logged_and_recorded(
         recording.recorder.record_events(*pair)
     await asyncio.sleep(1)
     assert recording.told == [("Gated: the gate is\nclosed", 1)]
-    assert r"llama-s1: Gated: the gate is\nclosed" in caplog.text
+    assert r"submission 1): Gated: the gate is\nclosed" in caplog.text

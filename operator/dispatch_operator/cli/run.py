@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import logging
 import os
 import re
 import signal
@@ -13,10 +12,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import click
-import kopf
 
 from dispatch_operator.api.label_selector import FORMS, LabelSelector, LabelSelectorError
 from dispatch_operator.api.quoting import quote
+from dispatch_operator.cli.log import configure
 from dispatch_operator.cli.options import must_be_name, must_be_namespace
 from dispatch_operator.cli.output import Command
 from dispatch_operator.controllers.frame import Frame
@@ -103,10 +102,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
             "--selector needs --lease NAMESPACE/NAME, the same for all shards: one of them cares for the backends"
         )
     options = Options(namespaces, kubeconfig, _address(health), _lease(lease, selector), _selector(selector))
-    kopf.configure(verbose=verbose, log_format=kopf.LogFormat.JSON if log_format == "json" else kopf.LogFormat.FULL)
-    if not verbose:
-        # A line for every event of every object says nothing that the operator's own lines do not.
-        logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    configure(as_json=log_format == "json", verbose=verbose)
     try:
         asyncio.run(_run(options))
     except NoClusterError as error:

@@ -84,8 +84,9 @@ class EventRecorder:
         if isinstance(before, DispatchStart) and isinstance(after, DispatchStart):
             created = times.read(after.metadata.creation_timestamp)
             start_changed(before.status, after.status, None if created is None else self._clock() - created)
+        about, whose = _about(after)
         for event in events(before, after):
-            logger.info("%s/%s: %s", after.metadata.namespace, after.metadata.name, escaped(event.message))
+            logger.info("%s: %s", whose, escaped(event.message), extra={"about": about})
             self.event(after, event)
 
     def event(self, about: Owned, event: Event) -> None:
@@ -188,6 +189,17 @@ class EventRecorder:
         level = logging.DEBUG if kind in self._failures else logging.WARNING
         self._failures.add(kind)
         logger.log(level, "an Event can't be posted: %s", escaped(str(error)))
+
+
+def _about(obj: Owned) -> tuple[dict[str, object], str]:
+    """Return what a log line bears about an object, and how a person is told of it; what is no job is left out."""
+    meta = obj.metadata
+    about: dict[str, object] = {"namespace": meta.namespace, "name": meta.name}
+    if not isinstance(obj, DispatchStart) or not obj.target:
+        return about, f"{meta.namespace}/{meta.name}"
+    job, submission = obj.request.job, obj.request.submission
+    whose = f"{meta.namespace}/{meta.name} (job {job}, submission {submission})"
+    return {**about, "job": job, "submission": submission}, whose
 
 
 def event_body(name: str, told: Told, at: float) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""The log: one line each, JSON with the same keys everywhere, no value of a job's variables, no error that needs nobody."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dispatch_operator.cli.log import ABOUT, JsonFormatter, NobodyIsNeeded, TextFormatter, configure
+from dispatch_operator.controllers.event_recorder import EventRecorder
+from support.builders import JOB, make_backend, make_runtime, make_start
+from support.fake_api import FakeApi
+from support.operator import FakeOperator
+
+KEYS = {"time", "level", "logger", "message", *ABOUT, "exception"}
+SECRET = "s3cr3t"  # noqa: S105 - it only looks like one.
+
+
+@pytest.fixture
+def out() -> Iterator[io.StringIO]:
+    """What is logged; the handler is taken away afterwards."""
+    root, out = logging.getLogger(), io.StringIO()
+    handlers, level = list(root.handlers), root.level
+    yield out
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.getLogger("kopf").setLevel(logging.NOTSET)
+
+
+def logging_to(out: io.StringIO, *, as_json: bool) -> None:
+    configure(as_json=as_json, verbose=False)
+    (handler,) = logging.getLogger().handlers
+    assert isinstance(handler, logging.StreamHandler)
+    handler.setStream(out)
+
+
+async def transitions() -> None:
+    """Let two Starts go their ways, one of them refused, and tell of it."""
+    api = FakeApi()
+    backend = make_backend()
+    api.put(make_runtime())
+    api.put(backend, **backend.pop("status"))
+    api.put(make_start(env={"TOKEN": SECRET}), observedGeneration=-1)
+    api.put(make_start("bad", job="x", env={"A B": SECRET, "C": SECRET + "\x7f"}), observedGeneration=-1)
+    recorder = EventRecorder(None)  # type: ignore[arg-type]
+    operator = FakeOperator(api)
+    for name in ("llama-s1", "bad"):
+        await operator.settle(name)
+    for before, after in operator.announced:
+        recorder.record_events(before, after)
+
+
+async def test_a_transition_is_one_line_that_says_whose(out: io.StringIO) -> None:
+    logging_to(out, as_json=True)
+    await transitions()
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [set(line) for line in lines] == [KEYS] * len(lines)
+    assert [(line["namespace"], line["name"], line["job"], line["submission"]) for line in lines] == [
+        ("team-a", "llama-s1", JOB, "1"),
+        # What is no job names no line.
+        ("team-a", "bad", "", ""),
+    ]
+    assert [line["message"].split(": ")[1] for line in lines] == ["Gated", "Refused"]
+    assert SECRET not in out.getvalue()
+
+
+async def test_the_text_says_the_same(out: io.StringIO) -> None:
+    logging_to(out, as_json=False)
+    await transitions()
+    good, bad = out.getvalue().splitlines()
+    assert f"team-a/llama-s1 (job {JOB}, submission 1): Gated: " in good
+    assert "team-a/bad: Refused: " in bad
+    assert SECRET not in out.getvalue()
+
+
+def record(message: str, level: int = logging.INFO, **extra: Any) -> logging.LogRecord:
+    made = logging.LogRecord("x.y", level, "f", 1, message, (), extra.pop("exc_info", None))
+    made.__dict__.update(extra)
+    return made
+
+
+def test_what_others_wrote_begins_no_line_and_changes_no_terminal() -> None:
+    text = "no\nERROR fake\x1b[31m\u2028"
+    assert TextFormatter().format(record(text)).splitlines()[0].endswith(r"no\nERROR fake\x1b[31m\u2028")
+    line = JsonFormatter().format(record(text))
+    assert len(line.splitlines()) == 1
+    assert json.loads(line)["message"] == text
+
+
+def test_a_fault_of_ours_keeps_its_traceback() -> None:
+    try:
+        {}["ours"]
+    except KeyError as error:
+        failed = record("failed", logging.ERROR, exc_info=(KeyError, error, error.__traceback__))
+    assert "Traceback" in TextFormatter().format(failed)
+    line = json.loads(JsonFormatter().format(failed))
+    assert (set(line), line["level"]) == (KEYS, "error")
+    assert "KeyError: 'ours'" in line["exception"]
+
+
+@pytest.mark.parametrize(("level", "name"), [(logging.ERROR, "WARNING"), (logging.CRITICAL, "CRITICAL"), (10, "DEBUG")])
+def test_what_kopf_repeats_by_itself_needs_nobody(level: int, name: str) -> None:
+    retried = record("Request attempt #1/9 failed; will retry", level)
+    assert NobodyIsNeeded().filter(retried)
+    assert retried.levelname == name
