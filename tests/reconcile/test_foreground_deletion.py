@@ -82,6 +82,14 @@ async def test_one_that_is_gone_after_all_gets_nothing(api: FakeApi) -> None:
     assert api.all("TrainingRuntime") == []
 
 
+async def test_another_one_that_got_its_name_meanwhile_gets_nothing(api: FakeApi) -> None:
+    api.put(leaving())
+    departing = foreground_deletion(api)
+    api.put(leaving(uid="another", deletionTimestamp=None))
+    assert not (await departing.reconcile(KEY)).requeue
+    assert api.writes() == []
+
+
 @pytest.mark.parametrize(("reason", "want"), [("AlreadyExists", False), ("Conflict", True)])
 async def test_what_fails_is_tried_again(api: FakeApi, reason: str, want: bool) -> None:
     api.put(leaving())

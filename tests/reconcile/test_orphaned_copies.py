@@ -9,7 +9,7 @@ from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.kube.index import Key
 from support.builders import NAME, NAMESPACE, make_backend, make_condition, make_runtime, make_start
-from support.fake_api import FakeApi, always, nth, refusal, unanswered
+from support.fake_api import FakeApi, Request, always, nth, refusal, unanswered
 from support.operator import FakeOperator
 from support.records import watched
 
@@ -114,9 +114,22 @@ async def test_what_only_the_cache_says_collects_nothing(api: FakeApi) -> None:
     assert len(api.all(COPY)) == 1
 
 
+async def test_a_copy_that_has_an_owner_which_the_cache_has_not_seen_is_kept(api: FakeApi) -> None:
+    del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
+    stale = tidier(api)
+    api.edit(COPY, lambda copy: copy["metadata"].update(ownerReferences=[{"uid": "x"}]))
+    await stale.reconcile(KEY)
+    assert len(api.all(COPY)) == 1
+
+
 async def test_a_copy_that_changed_since_it_was_read_is_kept(api: FakeApi) -> None:
     del api.objects["DispatchStart", NAMESPACE, "llama-s1"]
-    api.before = always("delete", COPY, refusal("delete", COPY, 409, "Conflict", "changed"))
+
+    def is_taken(request: Request) -> None:
+        if request.verb == "delete":
+            api.edit(COPY, lambda copy: copy["metadata"].update(ownerReferences=[{"uid": "x"}]))
+
+    api.before = is_taken
     assert (await tidier(api).reconcile(KEY)).requeue
     assert len(api.all(COPY)) == 1
 

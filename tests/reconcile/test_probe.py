@@ -503,6 +503,22 @@ async def test_a_result_is_only_written_for_the_generation_that_was_probed(api: 
     assert operator.status()["proof"]["backendGeneration"] == 2
 
 
+async def test_a_verdict_is_not_written_for_a_spec_that_came_just_before_it(api: FakeApi) -> None:
+    operator = FakeBackends(api)
+    # The first one says that the gates are probed.
+    verdict = nth(2, "patch", BACKEND, unanswered())
+
+    def fault(request: Any) -> ApiError | None:
+        if verdict(request):
+            api.edit(BACKEND, lambda held: held["spec"].update(gpuResource="amd.com/gpu"))
+        return None
+
+    api.before = fault
+    await operator.reconcile()
+    assert "gates" not in operator.status()
+    assert "proof" not in operator.status()
+
+
 async def test_a_label_that_is_changed_meanwhile_changes_nothing(api: FakeApi) -> None:
     operator = FakeBackends(api)
     change = nth(1, "list", "Pod", unanswered())
