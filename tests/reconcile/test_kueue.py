@@ -434,6 +434,79 @@ async def test_an_admitted_job_runs(api: FakeKueueApi, operator: FakeOperator) -
     assert (await operator.settle())["status"]["phase"] == "Running"
 
 
+async def test_a_job_whose_workload_was_deleted_does_not_run(api: FakeKueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    set_workload(api, conditions=[told("Admitted", "True", "Admitted")])
+    running = {"jobsStatus": [{"name": "node", "ready": 1, "active": 1}]}
+    api.edit(JOB, lambda job: (job["spec"].update(suspend=False), job.update(status=running)))
+    assert (await operator.settle())["status"]["phase"] == "Running"
+    del api.objects[WORKLOAD, NAMESPACE, "trainjob-of-any-name"]
+    assert (await operator.settle())["status"]["phase"] == "Running"
+    api.edit(JOB, lambda job: job["spec"].update(suspend=True))
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Queued"
+    assert "Kueue has no Workload" in message(start, "Succeeded")
+
+
+@pytest.mark.parametrize(
+    ("objects", "want"),
+    [
+        ([stopped(queue()), cluster_queue(BOUND), check()], "LocalQueue team-a is not active: Stopped: on hold"),
+        ([queue(), cluster_queue(BOUND, "False"), check()], "ClusterQueue cluster-queue is not active: Stopped: it is"),
+        ([queue(), cluster_queue(BOUND), check("False")], f"AdmissionCheck {CHECK} is not active: NotReady: no config"),
+        ([queue(), cluster_queue(BOUND)], f"AdmissionCheck {CHECK} does not exist"),
+        ([], "LocalQueue team-a does not exist"),
+    ],
+)
+async def test_what_of_the_queues_keeps_a_job_back_is_told_and_read_again_in_a_minute(
+    api: FakeKueueApi, operator: FakeOperator, objects: list[Object], want: str
+) -> None:
+    put_all(api, objects)
+    await opened(api, operator)
+    api.edit(WORKLOAD, lambda workload: workload["metadata"].update(annotations={}))
+    set_workload(api, conditions=[told("QuotaReserved", "False", "Inadmissible", "a queue is inactive")])
+    start = await operator.settle()
+    assert f"Kueue waits: Inadmissible: a queue is inactive; {want}" in message(start, "Succeeded")
+    api.requests.clear()
+    result = await operator.reconcile()
+    assert (result.requeue_after, message(operator.start(), "Succeeded")) == (60, message(start, "Succeeded"))
+    set_workload(api, conditions=[told("QuotaReserved", "False", "WaitingForQuota", "1 more needed")])
+    start = await operator.settle()
+    assert message(start, "Succeeded") == "the gate is open; Kueue waits: WaitingForQuota: 1 more needed"
+
+
+async def test_a_queue_that_can_not_be_read_is_asked_for_once(api: FakeKueueApi, operator: FakeOperator) -> None:
+    await opened(api, operator)
+    api.edit(WORKLOAD, lambda workload: workload["metadata"].update(annotations={}))
+    set_workload(api, conditions=[told("QuotaReserved", "False", "Inadmissible", "a queue is inactive")])
+    api.before = lambda request: (
+        refusal("get", request.kind, 403, "Forbidden", "no") if request.kind.endswith(("Queue", "Check")) else None
+    )
+    start = await operator.settle()
+    assert message(start, "Succeeded") == "the gate is open; Kueue waits: Inadmissible: a queue is inactive"
+
+
+async def test_another_gate_is_told_alone(api: FakeKueueApi, operator: FakeOperator) -> None:
+    await operator.settle()
+    other = "other.example/gate"
+    api.edit(JOB, lambda job: job["metadata"]["annotations"].update({GATED_BY: f"{GATE},{other}"}))
+    gated = told("QuotaReserved", "False", "AdmissionGated", f"Admission is gated by: {GATE},{other}")
+    set_workload(api, conditions=[gated])
+    set_gate(api, "Open")
+    start = await operator.settle()
+    assert message(start, "Succeeded") == f"the gate is open; other gates hold it: {other}"
+
+
+async def test_what_kueue_keeps_out_of_its_queue_is_told_with_the_way_out(
+    api: FakeKueueApi, operator: FakeOperator
+) -> None:
+    await opened(api, operator)
+    set_workload(api, conditions=[told("Requeued", "False", "DeactivatedDueToAdmissionCheck")])
+    start = await operator.settle()
+    assert "keeps it out of its queue: DeactivatedDueToAdmissionCheck" in message(start, "Succeeded")
+    assert "anew once Workload trainjob-of-any-name is deleted" in message(start, "Succeeded")
+
+
 async def test_a_preempted_job_is_queued_again_and_counted(api: FakeKueueApi, operator: FakeOperator) -> None:
     await opened(api, operator)
     evictions = [

@@ -237,7 +237,7 @@ async def test_a_backend_that_was_proven_after_the_train_job_was_made_is_not_dou
 ) -> None:
     # Such as one that was doubted for this Start, and was proven again while its stop goes on.
     injects(api)
-    api.created = "2025-12-31T23:59:59Z"
+    api.created = "2025-12-31T22:59:59Z"
     await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Stopping"
     assert unproven(api.one(BACKEND)["status"]) == {}

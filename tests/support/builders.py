@@ -56,7 +56,7 @@ def make_backend(name: str = "default", **spec: Any) -> Object:
         "status": {
             "observedGeneration": 1,
             "gates": [
-                {"name": gate, "proven": True, "lastProbeTime": "2026-01-01T00:00:00Z"}
+                {"name": gate, "proven": True, "lastProbeTime": "2025-12-31T23:00:00Z"}
                 for gate in ("fields-kept", "start-gate", "collected")
             ],
         },

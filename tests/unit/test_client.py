@@ -50,6 +50,7 @@ async def failed(kubernetes: Client, *, seconds: float = 5) -> ApiError:
         (400, "BadRequest", "no", Effect.DEFINITE),
         (401, "Unauthorized", "no", Effect.NOTHING_HAPPENED),
         (403, "Forbidden", "exceeded quota", Effect.DEFINITE),
+        (403, "Forbidden", "status unknown for quota: new, resources: pods", Effect.NOTHING_HAPPENED),
         (403, "Forbidden", 'User "u" cannot create resource "trainjobs" in API group "g"', Effect.NOTHING_HAPPENED),
         (404, "NotFound", 'namespaces "team-a" not found', Effect.DEFINITE),
         (405, "MethodNotAllowed", "no", Effect.DEFINITE),

@@ -112,6 +112,10 @@ def test_is_equal_with(change: Callable[[Object], object]) -> None:
         ),
         (lambda job: job["spec"].pop("runtimePatches"), None),
         (lambda job: job["spec"].update(managedBy="x"), 'spec.managedBy: wrote nothing, read "x"'),
+        (
+            lambda job: job["spec"].update(managedBy="kueue.x-k8s.io/multikueue"),
+            'spec.managedBy: wrote nothing, read "kueue.x-k8s.io/multikueue"; MultiKueue is not supported',
+        ),
         (lambda job: job["spec"].pop("suspend"), "spec.suspend: wrote true, read nothing"),
         (lambda job: job["spec"].update(suspend=False), "spec.suspend: wrote true, read false"),
     ],

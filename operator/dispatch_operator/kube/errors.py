@@ -68,6 +68,11 @@ class ApiError(Exception):
         return self.status == HTTP_NOT_FOUND
 
     @property
+    def exceeds_quota(self) -> bool:
+        """True when a ResourceQuota is full."""
+        return self.status == HTTP_FORBIDDEN and "exceeded quota" in self.message
+
+    @property
     def webhook_has_not_seen_the_copy(self) -> bool:
         """True for the two denials of a TrainJob's create that pass by themselves: a cache is behind."""
         return self.status == HTTP_FORBIDDEN and any(pattern.search(self.message) for pattern in _NOT_YET_SEEN)
@@ -114,7 +119,8 @@ def _effect(status: int, reason: str, message: str, *, denied: bool) -> Effect:
     match status:
         case 401 | 429:
             return Effect.NOTHING_HAPPENED
-        case 403 if denied:
+        case 403 if denied or "status unknown for quota" in message:
+            # A quota that was just made is counted in a moment.
             return Effect.NOTHING_HAPPENED
         case 409 if reason != "AlreadyExists":
             return Effect.NOTHING_HAPPENED

@@ -15,6 +15,7 @@ from dispatch_operator.api.group import (
     ANNOTATION_HELD,
     LABEL_JOB,
     LABEL_JOB_UID,
+    LABEL_PROBE,
     LABEL_SUBMISSION,
     NODE,
 )
@@ -45,6 +46,7 @@ class Slot(StrEnum):
     CLUSTER_QUEUE = "cluster_queue"
     CHECK = "check"
     PRIORITY_CLASS = "priority_class"
+    PROBES = "probes"
     PODS = "pods"
     TRAINER_JOB = "trainer_job"
     WARNINGS = "warnings"
@@ -187,6 +189,11 @@ def find_workload(train_job: TrainJob) -> List:
     """List the namespace's Workloads for the one that the TrainJob owns."""
     uid = train_job.metadata.uid
     return List(Slot.WORKLOAD, Kind.WORKLOAD, label_selector=f"{LABEL_JOB_UID}={uid}", owner=uid)
+
+
+def list_probes() -> List:
+    """List the TrainJobs of probes, of any backend of the namespace."""
+    return List(Slot.PROBES, Kind.TRAIN_JOB, label_selector=f"{LABEL_PROBE}=true")
 
 
 def list_pods(start: DispatchStart) -> List:

@@ -132,7 +132,7 @@ def _moving(phase: Phase, message: str, opening: bool, progress: str) -> JobStat
 def managed_by_kueue(observed: Observed, job: TrainJob) -> JobStatus:
     """Return the state of a job that Kueue manages though its backend is in plain mode."""
     runs = any(one.ready for one in job.status.jobs_status)
-    state = kueue_queue.why_it_waits(job, observed.workload.obj) or "it is admitted"
+    state = kueue_queue.why_it_waits(observed) or "it is admitted"
     message = (
         f"Kueue manages this TrainJob though its backend has no kueue section, so that the gate can't be moved here; "
         f"give the backend one, or let Kueue leave this namespace alone. Kueue says: {state}"

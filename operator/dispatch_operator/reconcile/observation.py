@@ -80,6 +80,8 @@ class Observed:
     priority_class: Observation[WorkloadPriorityClass] = Observation()
     job_set: JobSet | None = None
     """Cached only: it decides nothing, it is mirrored."""
+    probes: tuple[TrainJob, ...] | None = None
+    """TrainJobs of probes that stand in the namespace; None when that was not asked."""
     pods: tuple[Pod, ...] | None = None
     """Of the job: those that do not run, or after its end all."""
     trainer_job: Observation[Job] = Observation()

@@ -77,7 +77,7 @@ class Reconciler:
                 # What a precondition failed on was changed by somebody: it is looked at once more.
                 return replace(decision, requeue=True) if contested and decision.requeue_after is None else decision
             begun = self.clock()
-            if decision.slot is Slot.TRAINER_JOB:
+            if decision.slot in {Slot.TRAINER_JOB, Slot.LOCAL_QUEUE}:
                 self.inquiries.made(key, begun)
             answer = await answer_to(self.client, self.store, observed, decision)
             STEP_SECONDS.labels(type(decision).__name__, decision.slot).observe(self.clock() - begun)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from dispatch_operator.api.enums import Condition, ErrorKind, Phase
 from dispatch_operator.reconcile.failure_cause import CAUSES, Cause
 from dispatch_operator.reconcile.gates import kueue_queue
-from dispatch_operator.reconcile.gates.gate import closed_phase, is_open, is_to_be_held, why_not_held
+from dispatch_operator.reconcile.gates.gate import closed_phase, is_open, is_to_be_held, wants_open, why_not_held
+from dispatch_operator.reconcile.inquiries import PERIOD
 from dispatch_operator.reconcile.inquiry import trainer_counts, was_asked
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.obstacle import obstacle
@@ -36,13 +37,38 @@ def state_of(observed: Observed, now: float) -> State:
         return State(phase, f"the start gate is {closed}; set spec.gate to Open to run")
     if is_to_be_held(observed):
         return State(Phase.HOLDING, being_held(observed))
-    if trainer_counts(observed.train_job.obj).ready:
+    if trainer_counts(observed.train_job.obj).ready and not _was_stopped(observed):
         return State(Phase.RUNNING, _running(observed, _wanted(observed)))
-    if in_kueue_mode(observed) and (reason := kueue_queue.why_it_waits(observed.train_job.obj, observed.workload.obj)):
-        return State(Phase.QUEUED, reason)
+    if in_kueue_mode(observed) and (reason := kueue_queue.why_it_waits(observed)):
+        return State(Phase.QUEUED, _told_of_queue(observed, reason) or reason)
     if was_asked(observed):
         return _asked(observed, now)
     return _recorded(observed) or _waits(observed)
+
+
+def queue_is_to_be_asked(observed: Observed, now: float) -> bool:
+    """Tell whether it is to be read why Kueue keeps the job back: at once, and then once a minute."""
+    if in_kueue_mode(observed) and wants_open(observed) and is_open(observed):
+        waits = kueue_queue.is_blocked(observed.workload.obj)
+        told = _told_of_queue(observed, kueue_queue.why_it_waits(observed))
+        return waits and (told is None or now >= observed.last_inquiry + PERIOD)
+    return False
+
+
+def _told_of_queue(observed: Observed, reason: str) -> str | None:
+    """Return what status says of a queue that keeps the job back, until that is read again."""
+    held = observed.start.status.condition(Condition.SUCCEEDED)
+    if held is None or not kueue_queue.is_blocked(observed.workload.obj) or kueue_queue.was_asked(observed):
+        return None
+    said = held.message.partition(RESTARTED)[0]
+    return said if said.startswith(reason) else None
+
+
+def _was_stopped(observed: Observed) -> bool:
+    """Tell whether Kueue has stopped the job, as when its Workload was deleted: what is ready yet is on its way out."""
+    job = observed.train_job.obj
+    suspended = job is not None and job.spec.suspend is True
+    return suspended and in_kueue_mode(observed) and not kueue_queue.is_admitted(observed.workload.obj)
 
 
 def being_held(observed: Observed) -> str:

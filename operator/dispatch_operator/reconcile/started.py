@@ -14,6 +14,7 @@ from dispatch_operator.reconcile.actions import (
     list_pods,
     list_warnings,
 )
+from dispatch_operator.reconcile.gates import kueue_queue
 from dispatch_operator.reconcile.gates.gate import (
     is_kueues,
     is_open,
@@ -28,7 +29,7 @@ from dispatch_operator.reconcile.inquiry import may_run_and_does_not, next_inqui
 from dispatch_operator.reconcile.job_status import JobStatus
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.restarts import restart_to_explain
-from dispatch_operator.reconcile.run_state import never_ran
+from dispatch_operator.reconcile.run_state import never_ran, queue_is_to_be_asked
 from dispatch_operator.reconcile.teardown import clean_up
 from dispatch_operator.records.trainer import TrainJob
 
@@ -101,8 +102,12 @@ def _mirror(observed: Observed, job: TrainJob, now: float) -> Action | Result:
         for about in (list_pods(observed.start), list_warnings(observed.start)):
             if getattr(observed, about.slot) is None and about.key not in observed.failures:
                 return about
+    if queue_is_to_be_asked(observed, now) and (unread := kueue_queue.next_read(observed)):
+        return unread
     if not may_run_and_does_not(observed, job):
-        return _recorded(observed, job_status.going_on(observed, now), now)
+        action = _recorded(observed, job_status.going_on(observed, now), now)
+        waits = kueue_queue.is_blocked(observed.workload.obj) and not isinstance(action, Action)
+        return Result(requeue_after=PERIOD) if waits else action
     due = next_inquiry(observed, job)
     if now >= due:
         if asks := question(observed, job):

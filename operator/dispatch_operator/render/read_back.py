@@ -6,7 +6,13 @@ from itertools import zip_longest
 from typing import Any
 
 from dispatch_operator.api import quantity
-from dispatch_operator.api.group import ANNOTATION_GATED_BY, LABEL_QUEUE, PATCH_MANAGER, TRAINJOB_CONTROLLER
+from dispatch_operator.api.group import (
+    ANNOTATION_GATED_BY,
+    LABEL_QUEUE,
+    MULTI_KUEUE,
+    PATCH_MANAGER,
+    TRAINJOB_CONTROLLER,
+)
 from dispatch_operator.api.models.reading import Path, dotted
 from dispatch_operator.api.names import gate_names
 from dispatch_operator.api.quoting import LONGEST_QUOTE, escaped, quote, quote_both, shortened
@@ -40,7 +46,8 @@ def _differences(written: Mapping[str, Any], stored: Mapping[str, Any], *, kueue
         yield from _compared(wrote.get(key, _ABSENT), read.get(key, _ABSENT), ("spec", key))
     yield from _patch(wrote, read)
     if read.get("managedBy", TRAINJOB_CONTROLLER) != TRAINJOB_CONTROLLER:
-        yield _difference(("spec", "managedBy"), _ABSENT, read["managedBy"])
+        by_others = "; MultiKueue is not supported" if read["managedBy"] == MULTI_KUEUE else ""
+        yield _difference(("spec", "managedBy"), _ABSENT, read["managedBy"]) + by_others
     if read.get("suspend") is not True:
         by_kueue = "; Kueue does not handle this job" if kueue else ""
         yield _difference(("spec", "suspend"), wrote.get("suspend", _ABSENT), read.get("suspend", _ABSENT)) + by_kueue

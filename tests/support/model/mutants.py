@@ -364,7 +364,7 @@ MUTANTS = (
     Mutant(
         "Preconditions",
         "a release is carried out whatever was wanted meanwhile",
-        "Kueue, two operators hold and release",
+        "Kueue, held, released and held again",
         "the newest wish to hold was undone",
         strips=_without("patch", "Workload", "resourceVersion"),
     ),

@@ -374,8 +374,15 @@ SCENARIOS = (
         TWO_OPERATORS,
         humans=(HOLDS, RELEASES, HOLDS_AGAIN),
         most_humans=3,
+        reconciliations=2,
+    ),
+    Scenario(
+        "Kueue, held, released and held again",
+        started(gate="Open", kueue=True),
+        ALONE,
+        humans=(HOLDS, RELEASES, HOLDS_AGAIN),
+        most_humans=3,
         faults=1,
-        reconciliations=1,
     ),
     Scenario(
         "Kueue, held while its Workload is made anew",

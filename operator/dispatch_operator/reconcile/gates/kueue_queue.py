@@ -2,9 +2,18 @@
 
 from collections.abc import Iterator
 
+from dispatch_operator.api.enums import ConditionStatus
 from dispatch_operator.api.group import START_GATE
+from dispatch_operator.reconcile import kueue_setup
+from dispatch_operator.reconcile.actions import Get, Slot
+from dispatch_operator.reconcile.backend.terms import wrote_terms
+from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.records.kueue import Workload
-from dispatch_operator.records.trainer import TrainJob
+
+BLOCKED = ("Inadmissible", "Misconfigured", "Suspended")
+"""What Kueue says of a Workload that no quota would help: the last two with its finer reasons."""
+BY_KUEUE = "DeactivatedDueTo"
+"""How Kueue's reason begins when it deactivated a Workload by itself."""
 
 
 def is_admitted(workload: Workload | None) -> bool:
@@ -12,30 +21,62 @@ def is_admitted(workload: Workload | None) -> bool:
     return workload is not None and workload.status.is_true("Admitted")
 
 
-def why_it_waits(train_job: TrainJob | None, workload: Workload | None) -> str:
+def is_blocked(workload: Workload | None) -> bool:
+    """Tell whether something else than quota keeps a Workload back: its queues, their checks, or its own shape."""
+    told = workload.status.condition("QuotaReserved") if workload and workload.spec.active else None
+    return told is not None and told.status != ConditionStatus.TRUE and told.reason in BLOCKED
+
+
+def was_asked(observed: Observed) -> bool:
+    """Tell whether this reconcile has read the queue."""
+    return observed.local_queue.live or observed.failure(Get, Slot.LOCAL_QUEUE) is not None
+
+
+def next_read(observed: Observed) -> Get | None:
+    """Return what is still to be read to say why Kueue keeps the job back."""
+    terms = wrote_terms(observed)
+    return kueue_setup.next_read(observed, terms) if terms else None
+
+
+def why_it_waits(observed: Observed) -> str:
     """Say what keeps a job with an open gate from being admitted; "" when it is admitted."""
+    workload = observed.workload.obj
     if workload is None:
         return "the gate is open; Kueue has no Workload for the job"
-    return "" if is_admitted(workload) else f"the gate is open; {'; '.join(_reasons(train_job, workload))}"
+    return "" if is_admitted(workload) else f"the gate is open; {'; '.join(_reasons(observed, workload))}"
 
 
-def _reasons(train_job: TrainJob | None, workload: Workload) -> Iterator[str]:
+def _reasons(observed: Observed, workload: Workload) -> Iterator[str]:
+    anew = f"Kueue queues the job anew once Workload {workload.metadata.name} is deleted"
     if not workload.spec.active:
-        yield f"Kueue deactivated the job: {_told(workload, 'Evicted') or 'its Workload is not active'}"
+        yield f"Kueue deactivated the job: {_told(workload, 'Evicted') or 'its Workload is not active'}; {anew}"
+        return
+    requeued, job = workload.status.condition("Requeued"), observed.train_job.obj
+    if requeued and requeued.status == ConditionStatus.FALSE and requeued.reason.startswith(BY_KUEUE):
+        # Kueue 0.19 does not take back what it deactivated itself, whoever activates it
+        # (the reason with a cause is none that its Workload controller clears).
+        yield f"Kueue has deactivated the job and keeps it out of its queue: {requeued.reason}; {anew}"
         return
     # The TrainJob is asked first: its Workload is updated a moment later, and may still show our own gate.
-    gates = (train_job.metadata.gates if train_job else ()) or workload.metadata.gates
+    gates = (job.metadata.gates if job else ()) or workload.metadata.gates
     others = [name for name in gates if name != START_GATE]
     if others:
         yield f"other gates hold it: {', '.join(others)}"
-    if not workload.status.is_true("QuotaReserved"):
+    elif not workload.status.is_true("QuotaReserved"):
         told = _told(workload, "QuotaReserved") or "no quota is reserved yet"
         # A message that still names our gate is from before it was opened.
         yield "Kueue looks at it next" if START_GATE in told else f"Kueue waits: {told}"
-        return
-    for check in workload.status.admission_checks:
-        if check.state != "Ready":
-            yield f"admission check {check.name} is {check.state}" + (f": {check.message}" if check.message else "")
+        yield from _of_the_setup(observed, workload)
+    else:
+        for check in workload.status.admission_checks:
+            if check.state != "Ready":
+                yield f"admission check {check.name} is {check.state}" + (f": {check.message}" if check.message else "")
+
+
+def _of_the_setup(observed: Observed, workload: Workload) -> Iterator[str]:
+    terms = wrote_terms(observed)
+    if terms and is_blocked(workload):
+        yield from (reason.text for reason in kueue_setup.reasons(observed, terms))
 
 
 def _told(workload: Workload, kind: str) -> str:

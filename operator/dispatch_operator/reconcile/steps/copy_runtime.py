@@ -19,6 +19,7 @@ from dispatch_operator.reconcile.actions import (
 from dispatch_operator.reconcile.observation import Observed, Origin
 from dispatch_operator.reconcile.ownership import Ownership, check_ownership, owned_by_train_job, ownership_of_copy
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, read_first, transient
+from dispatch_operator.reconcile.steps import quota
 from dispatch_operator.records.trainer import TrainingRuntime
 from dispatch_operator.render import render_copy
 from dispatch_operator.render.differences import differing_paths
@@ -26,12 +27,12 @@ from dispatch_operator.render.differences import differing_paths
 STEP = Condition.RUNTIME_COPIED
 
 
-def copy_runtime(observed: Observed, _now: float) -> Action | Verdict | None:
+def copy_runtime(observed: Observed, now: float) -> Action | Verdict | None:
     """Create the copy, or take over a leftover that is equal; never update one."""
     copy, source = observed.copy.obj, observed.runtime.obj or TrainingRuntime()
     if copy is None:
         error = observed.failure(Create, Slot.COPY)
-        return _after_failed_create(observed, error) if error else _create(observed, source)
+        return _after_failed_create(observed, error, now) if error else _create(observed, source)
     if unread := read_first(observed, get_copy(observed.start), STEP):
         return unread
     if copy.metadata.owner_references:
@@ -45,14 +46,14 @@ def _create(observed: Observed, source: TrainingRuntime) -> Action | Verdict:
     return verdict or create_copy(render_copy(observed.start, source))
 
 
-def _after_failed_create(observed: Observed, error: ApiError) -> Action | Verdict:
+def _after_failed_create(observed: Observed, error: ApiError, now: float) -> Action | Verdict:
     if error.effect is Effect.NOTHING_HAPPENED:
         return transient(STEP, error)
     # Something may hold the name, and a create that was carried out can come back as a refusal: a read tells.
     if unread := read_first(observed, get_copy(observed.start), STEP):
         return unread
     if error.effect is Effect.DEFINITE and not error.already_exists:
-        return Refusal(STEP, ErrorClass.REJECTED, str(error))
+        return quota.unless_final(observed, STEP, error, now) or Refusal(STEP, ErrorClass.REJECTED, str(error))
     # What is absent now came and went, or never came; no TrainJob is created on such ground.
     return transient(STEP, error)
 

@@ -13,6 +13,7 @@ from dispatch_operator.reconcile.actions import Action, Create, Get, Slot, get_t
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.ownership import check_ownership
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, transient
+from dispatch_operator.reconcile.steps import quota
 from dispatch_operator.render import render_train_job
 from dispatch_operator.render.terms import terms_of
 
@@ -81,7 +82,7 @@ def _after_failed_create(observed: Observed, error: ApiError, now: float) -> Act
     if error.already_exists:
         # It was there when we wrote and is gone now that we look: the name is free again.
         return transient(STEP, error)
-    return Refusal(STEP, ErrorClass.REJECTED, str(error))
+    return quota.unless_final(observed, STEP, error, now) or Refusal(STEP, ErrorClass.REJECTED, str(error))
 
 
 def _pause(observed: Observed, now: float) -> float:
