@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dispatch_operator.api.enums import ErrorClass
+from dispatch_operator.reconcile.backend.unproven import GATES
 from support.builders import NAME
 from support.faults.fault import WRITES
 from support.faults.faulty_api import COPY, JOB, START, WORKLOAD, FaultyApi, is_open
@@ -72,6 +73,7 @@ def wrong_with(world: FaultyApi, want: FinalState | ErrorClass, until: float) ->
         for when, request in world.asked
         if request.verb in WRITES and when > until - QUIET
     ][:1]
+    found += _doubts_that_were_lost(world)
     have = outcome(world)
     if isinstance(want, FinalState):
         return found if have == want else [*found, *_differences(have, want)]
@@ -85,6 +87,18 @@ def wrong_with(world: FaultyApi, want: FinalState | ErrorClass, until: float) ->
         found.append(f"it ends as {told}, not as Refused with {want}")
     left = [held for held in (*have.jobs, *have.copies) if held[0]]
     return [*found, f"it leaves {left} behind"] if left else found
+
+
+def _doubts_that_were_lost(world: FaultyApi) -> list[str]:
+    """Name the gates that a refusal has shown not to hold, and that still count as proven; nothing probes here."""
+    shown = {
+        gate.value
+        for start in world.all(START)
+        for step, gate in GATES.items()
+        if at(start, "status", "phase") == "Refused" and condition(start, step).get("reason") == ErrorClass.REJECTED
+    }
+    gates = [gate for backend in world.all("DispatchBackend") for gate in at(backend, "status", "gates") or ()]
+    return [f"{gate['name']} is still proven" for gate in gates if gate["proven"] and gate["name"] in shown]
 
 
 def _differences(have: FinalState, want: FinalState) -> list[str]:
