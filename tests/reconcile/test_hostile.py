@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from dispatch_operator.api.models import read_backend, read_start
 from dispatch_operator.checks.start import start_problems
+from dispatch_operator.kube.errors import ApiError, answered
+from dispatch_operator.reconcile.events import events
 from support.builders import make_backend, make_condition, make_runtime, make_start
-from support.fake_api import FakeApi
+from support.fake_api import FakeApi, Fault, Request, always
 from support.invariants import broken_invariants
 from support.operator import FakeOperator, conditions, message
 from support.work import growth
@@ -220,6 +222,59 @@ def test_the_work_of_a_verdict_grows_as_the_object_does(hostile: Hostile) -> Non
         list(start_problems(read_start(start), backend, runtime))
 
     assert growth(verdict, 400) < 2.2
+
+
+TOO_LARGE = answered("patch", "DispatchStart", 500, '{"message": "etcdserver: request is too large"}', None)
+
+
+def roomy_for(characters: int) -> Fault:
+    """Return a fault of a status that is larger than the room that the object leaves in etcd."""
+
+    def refuses(request: Request) -> ApiError | None:
+        writes = (request.verb, request.kind) == ("patch", "DispatchStart")
+        return TOO_LARGE if writes and len(json.dumps(request.body)) > characters else None
+
+    return refuses
+
+
+@pytest.fixture
+def crowded(api: FakeApi) -> FakeApi:
+    """A request with a thousand problems."""
+    env = {f"{number} is no name": "x" for number in range(1_000)}
+    api.edit("DispatchStart", lambda held: held["spec"]["request"]["spec"].update(env=env))
+    return api
+
+
+async def test_a_status_that_is_too_large_for_etcd_is_told_briefly(crowded: FakeApi) -> None:
+    crowded.before = roomy_for(5_000)
+    operator = FakeOperator(crowded)
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Refused"
+    assert conditions(start)["Started"] == ("False", "ErrInvalid")
+    assert message(start, "Started").startswith("env: has 1,000 entries, and at most 122 are possible")
+    assert message(start, "Started").endswith("characters; the object is too large for more of them to be stored)")
+    written = len(crowded.writes())
+    await operator.reconcile()
+    assert len(crowded.writes()) == written
+
+
+async def test_a_status_for_which_there_is_no_room_at_all_is_told_in_an_event(crowded: FakeApi) -> None:
+    crowded.before = roomy_for(0)
+    operator = FakeOperator(crowded)
+    result = await operator.reconcile()
+    # It is tried again with backoff: somebody may make room.
+    assert result.requeue
+    assert crowded.writes() == ["patch DispatchStart status"] * 2
+    (told,) = [event for before, after in operator.announced for event in events(before, after)]
+    assert (told.type, told.reason) == ("Warning", "ErrInvalid")
+
+
+async def test_a_train_job_that_is_too_large_for_etcd_is_refused_for_good(api: FakeApi) -> None:
+    api.before = always("create", JOB, TOO_LARGE)
+    start = await FakeOperator(api).settle()
+    assert (start["status"]["phase"], conditions(start)["Started"]) == ("Refused", ("False", "ErrRejected"))
+    assert "request is too large" in message(start, "Started")
+    assert api.all(COPY) == []
 
 
 @pytest.mark.parametrize("jump", [-1e9, 1e9])

@@ -24,6 +24,7 @@ class Request:
     kind: str
     name: str
     subresource: str = ""
+    body: Object | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.verb, self.kind, self.subresource) if part)
@@ -152,7 +153,7 @@ class FakeApi:
         self, kind: str, namespace: str, name: str, body: Object, *, timeout: float, subresource: str = ""
     ) -> Object:
         assert timeout > 0
-        self._request("patch", kind, name, subresource)
+        self._request("patch", kind, name, subresource, body)
         held = self._existing("patch", kind, namespace, name)
         self._require("patch", kind, held, body["metadata"])
         merged = _merge(copy.deepcopy(held), {key: body[key] for key in body})
@@ -200,8 +201,8 @@ class FakeApi:
         for watch in self.watches:
             watch(obj["kind"], copy.deepcopy(obj), gone)
 
-    def _request(self, verb: str, kind: str, name: str, subresource: str = "") -> Request:
-        self._last = Request(verb, str(kind), name, subresource)
+    def _request(self, verb: str, kind: str, name: str, subresource: str = "", body: Object | None = None) -> Request:
+        self._last = Request(verb, str(kind), name, subresource, body)
         self.requests.append(self._last)
         if error := self.before(self._last):
             raise error

@@ -277,6 +277,8 @@ def test_a_missing_request_or_spec_is_reported_under_its_name(start: Request, na
 
 def test_wrong_words_of_the_frame_are_reported_too() -> None:
     start = make_start(gate="open", retry="never")
+    start["spec"]["backend"] = "x" * 254
+    assert problems(start, read_backend(make_backend()), make_runtime())[0].text.startswith("must have at most 253")
     start["spec"]["backend"] = 5
     found = problems(start, read_backend(make_backend()), make_runtime())
     assert {problem.name: problem.text for problem in found} == {

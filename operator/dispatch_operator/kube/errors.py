@@ -16,11 +16,15 @@ _NOT_YET_SEEN = (
 )
 
 
+# etcd's own limit, and that of the API server's connection to it: neither has an HTTP status of its own.
+_TOO_LARGE = re.compile(r"etcdserver: request is too large|trying to send message larger than max")
+
 HTTP_UNAUTHORIZED = 401
 HTTP_FORBIDDEN = 403
 HTTP_NOT_FOUND = 404
 HTTP_CONFLICT = 409
 HTTP_GONE = 410
+HTTP_TOO_LARGE = 413
 HTTP_SERVER_ERROR = 500
 
 
@@ -71,6 +75,11 @@ class ApiError(Exception):
     def exceeds_quota(self) -> bool:
         """True when a ResourceQuota is full."""
         return self.status == HTTP_FORBIDDEN and "exceeded quota" in self.message
+
+    @property
+    def too_large(self) -> bool:
+        """True when there is no room for what was written, and never will be."""
+        return self.status == HTTP_TOO_LARGE or _TOO_LARGE.search(self.message) is not None
 
     @property
     def webhook_has_not_seen_the_copy(self) -> bool:
@@ -126,6 +135,8 @@ def _effect(status: int, reason: str, message: str, *, denied: bool) -> Effect:
             return Effect.NOTHING_HAPPENED
         case 500 if "failed calling webhook" in message:
             return Effect.NOTHING_HAPPENED
+        case _ if _TOO_LARGE.search(message):
+            return Effect.DEFINITE
         case 408:
             return Effect.UNANSWERED
         case _ if status >= HTTP_SERVER_ERROR:

@@ -12,7 +12,7 @@ from dispatch_operator.reconcile.backend.unproven import mark_unproven
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.ownership import is_ours, left_of_ours, made_for
 from dispatch_operator.reconcile.started import follow
-from dispatch_operator.reconcile.status import of_verdict, refusal_of
+from dispatch_operator.reconcile.status import of_verdict, refusal_of, stands
 from dispatch_operator.reconcile.step_result import Refusal, Verdict
 from dispatch_operator.reconcile.steps.order import FROM_THE_BEGINNING, WITH_TRAIN_JOB, WITH_UNMARKED_TRAIN_JOB, Step
 from dispatch_operator.reconcile.teardown import clean_up, stop
@@ -73,7 +73,7 @@ def _steps(observed: Observed) -> tuple[Step, ...]:
 
 def _conclude(observed: Observed, verdict: Verdict, now: float) -> Action | Result:
     status = of_verdict(observed, verdict, _phase(observed, verdict), now)
-    if status != observed.start.status:
+    if not stands(status, observed.start.status):
         return PatchStatus(status)
     if not isinstance(verdict, Refusal):
         return Result(requeue_after=verdict.requeue_after)

@@ -32,6 +32,7 @@ from dispatch_operator.reconcile.decide import decide
 from dispatch_operator.reconcile.events import Owned
 from dispatch_operator.reconcile.inquiries import Inquiries
 from dispatch_operator.reconcile.observation import Answer, Observation, Observed
+from dispatch_operator.reconcile.status import brief
 from dispatch_operator.records.base import KubeObject
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 from dispatch_operator.records.trainer import JobSet, TrainingRuntime, TrainJob
@@ -80,6 +81,12 @@ class Reconciler:
             if decision.slot in {Slot.TRAINER_JOB, Slot.LOCAL_QUEUE}:
                 self.inquiries.made(key, begun)
             answer = await answer_to(self.client, self.store, observed, decision)
+            if isinstance(answer, ApiError) and answer.too_large and isinstance(decision, PatchStatus):
+                decision = PatchStatus(brief(decision.status))
+                answer = await answer_to(self.client, self.store, observed, decision)
+                if isinstance(answer, ApiError):
+                    # Not even that has room: an Event says what the status can't.
+                    self.record_events(observed.start, replace(observed.start, status=decision.status))
             STEP_SECONDS.labels(type(decision).__name__, decision.slot).observe(self.clock() - begun)
             if isinstance(answer, ApiError):
                 contested += answer.conflict or answer.not_found

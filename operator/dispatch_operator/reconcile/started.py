@@ -30,6 +30,7 @@ from dispatch_operator.reconcile.job_status import JobStatus
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.restarts import restart_to_explain
 from dispatch_operator.reconcile.run_state import never_ran, queue_is_to_be_asked
+from dispatch_operator.reconcile.status import stands
 from dispatch_operator.reconcile.teardown import clean_up
 from dispatch_operator.records.trainer import TrainJob
 
@@ -120,6 +121,6 @@ def _mirror(observed: Observed, job: TrainJob, now: float) -> Action | Result:
 def _recorded(observed: Observed, job: JobStatus, now: float, *, tried: ApiError | None = None) -> Action | Result:
     """Record a status, unless it stands there already; what was tried and failed is then tried again."""
     status = job.status(observed, now)
-    if status != observed.start.status:
+    if not stands(status, observed.start.status):
         return PatchStatus(status)
     return Result(requeue=True, retry_after=tried.retry_after) if tried else Result()

@@ -38,6 +38,8 @@ DONE: Mapping[Condition, tuple[str, str]] = {
 }
 POINTER = "see the condition"
 NOT_STARTED = Wanted(Condition.SUCCEEDED, UNKNOWN, "NotStarted", "the job has not been started")
+BRIEF = 200
+"""Characters of a message for which there is hardly room."""
 _NEXT: Mapping[Phase, str] = {
     Phase.PENDING: "will be looked at again: ",
     Phase.STARTING: "goes on: ",
@@ -204,3 +206,21 @@ def refusal_of(status: StartStatus) -> Refusal:
 
 def _class(reason: str) -> ErrorClass:
     return next((one for one in ErrorClass if one == reason), ErrorClass.REJECTED)
+
+
+def brief(status: StartStatus) -> StartStatus:
+    """Return a status with short messages, for an object that leaves no room for long ones."""
+    told = tuple(structs.replace(entry, message=_brief(entry.message)) for entry in status.conditions)
+    outcome = status.outcome and structs.replace(status.outcome, message=_brief(status.outcome.message or "") or None)
+    return structs.replace(status, conditions=told, outcome=outcome)
+
+
+def _brief(message: str) -> str:
+    if len(message) <= BRIEF:
+        return message
+    return f"{message[:BRIEF]}… ({len(message)} characters; the object is too large for more of them to be stored)"
+
+
+def stands(status: StartStatus, current: StartStatus) -> bool:
+    """Tell whether a status is what is recorded, in full or as briefly as the object's size allowed."""
+    return status == current or brief(status) == current

@@ -20,7 +20,7 @@ from dispatch_operator.reconcile.actions import (
 )
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.ownership import is_ours, left_of_ours
-from dispatch_operator.reconcile.status import of_verdict, refusal_of
+from dispatch_operator.reconcile.status import of_verdict, refusal_of, stands
 from dispatch_operator.reconcile.step_result import Refusal
 
 LEAVING_SECONDS = 10.0
@@ -108,4 +108,4 @@ def _again(
 
 
 def _recorded(observed: Observed, status: StartStatus) -> Action | None:
-    return PatchStatus(status) if status != observed.start.status else None
+    return None if stands(status, observed.start.status) else PatchStatus(status)

@@ -32,6 +32,9 @@ from dispatch_operator.api.models.reading import Fault, read
 # bound the cost of comparing requests.
 MOST_ITEMS = 100_000
 
+LONGEST_NAME = 253
+"""Of an object: a longer one is no name, and would make each request for it too long."""
+
 # What can't be a step of a path would make a list of the request for one object, or a request for another.
 BACKEND_PATTERN = r"(?!\.{1,2}$)[^/%]*"
 BACKEND = "must be the name of a DispatchBackend"
@@ -208,6 +211,7 @@ class StartSpec(Model):
     backend: Annotated[str, must_match(BACKEND_PATTERN, BACKEND)] = Field(
         default="default",
         min_length=1,
+        max_length=LONGEST_NAME,
         description="The DispatchBackend of this namespace that the job is started on. It can't be changed.",
         json_schema_extra=immutable("the backend of a DispatchStart can't be changed; create another DispatchStart"),
     )
