@@ -114,6 +114,9 @@ async def test_while_the_api_server_is_away_from_the_beginning(tmp_path: Path) -
     # Port 1 is never listened on here.
     async with running("http://127.0.0.1:1", tmp_path) as process:
         await process.until(process.says("is not watched"))
+        await process.until(process.says("Request attempt #2"))
+        # It comes back, or it does not: nobody is called for what is tried again.
+        assert "ERROR" not in process.log.read_text()
         assert await process.terminated() == 0
         assert clean(process.log)
 

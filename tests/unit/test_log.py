@@ -75,8 +75,8 @@ async def test_the_text_says_the_same(out: io.StringIO) -> None:
     assert SECRET not in out.getvalue()
 
 
-def record(message: str, level: int = logging.INFO, **extra: Any) -> logging.LogRecord:
-    made = logging.LogRecord("x.y", level, "f", 1, message, (), extra.pop("exc_info", None))
+def record(message: str, level: int = logging.INFO, name: str = "x.y", **extra: Any) -> logging.LogRecord:
+    made = logging.LogRecord(name, level, "f", 1, message, (), extra.pop("exc_info", None))
     made.__dict__.update(extra)
     return made
 
@@ -100,8 +100,15 @@ def test_a_fault_of_ours_keeps_its_traceback() -> None:
     assert "KeyError: 'ours'" in line["exception"]
 
 
-@pytest.mark.parametrize(("level", "name"), [(logging.ERROR, "WARNING"), (logging.CRITICAL, "CRITICAL"), (10, "DEBUG")])
-def test_what_kopf_repeats_by_itself_needs_nobody(level: int, name: str) -> None:
-    retried = record("Request attempt #1/9 failed; will retry", level)
-    assert NobodyIsNeeded().filter(retried)
-    assert retried.levelname == name
+@pytest.mark.parametrize(
+    ("name", "message", "level"),
+    [
+        ("kopf._core.reactor.observation", "Request attempt #1/9 failed; will retry", "WARNING"),
+        ("kopf.activities", "the activity failed", "ERROR"),
+        ("dispatch_operator", "Request attempt", "ERROR"),
+    ],
+)
+def test_what_kopf_repeats_by_itself_needs_nobody(name: str, message: str, level: str) -> None:
+    told = record(message, logging.ERROR, name)
+    assert NobodyIsNeeded().filter(told)
+    assert told.levelname == level

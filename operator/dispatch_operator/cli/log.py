@@ -39,11 +39,12 @@ class JsonFormatter(logging.Formatter):
 
 
 class NobodyIsNeeded(logging.Filter):
-    """Makes a warning of kopf's errors about requests, which it repeats by itself."""
+    """Makes a warning of kopf's errors about requests, which it repeats by itself, and logs in any of its names."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Let all pass."""
-        if record.levelno == logging.ERROR:
+        repeated = record.name.startswith("kopf.") and record.getMessage().startswith("Request attempt")
+        if repeated and record.levelno == logging.ERROR:
             record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         return True
 
@@ -57,12 +58,12 @@ def configure(*, as_json: bool, verbose: bool) -> None:
     """
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
+    handler.addFilter(NobodyIsNeeded())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
     # A line for each task that ends says nothing that the operator's own lines do not.
     logging.getLogger("kopf").setLevel(logging.DEBUG if verbose else logging.WARNING)
-    logging.getLogger("kopf._cogs.clients.api").addFilter(NobodyIsNeeded())
     # They tell of each request, or of each connection.
     for name in ("asyncio", "aiohttp", "kubernetes_asyncio", "urllib3"):
         logging.getLogger(name).setLevel(logging.WARNING)
