@@ -134,6 +134,11 @@ def test_a_start_that_is_whole_and_an_end_are_counted_once() -> None:
     assert more(lambda: change(failed, failed, None), "dispatch_ended_total", **labels) == 0
 
 
+def test_an_act_of_a_reconcile_is_timed() -> None:
+    labels = {"action": "Create", "object": "copy"}
+    assert more(lambda: instruments.step("Create", "copy", 2.0), "dispatch_step_seconds_sum", **labels) == 2
+
+
 def make_started() -> dict[str, object]:
     return identified(make_start() | {"status": {"conditions": [make_condition("Started")]}})
 

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from prometheus_client import Counter, Gauge, Histogram, Info
 
@@ -44,6 +45,9 @@ LEADER = Gauge("dispatch_leader", "Whether this process works; 0 while it waits 
 BUILD = Info("dispatch_build", "What runs.")
 BUILD.info({"version": __version__, "python": sys.version.partition(" ")[0]})
 
+# Looking a child up by its labels costs more than counting; there are as many children as there are series.
+_requests, _request_seconds = cache(REQUESTS.labels), cache(REQUEST_SECONDS.labels)
+_step_seconds = cache(STEP_SECONDS.labels)
 _causes: set[str] = set()
 
 
@@ -57,8 +61,13 @@ def request(verb: str, kind: str) -> Iterator[None]:
         code = str(getattr(error, "status", None) or UNANSWERED)
         raise
     finally:
-        REQUESTS.labels(verb, kind, code).inc()
-        REQUEST_SECONDS.labels(verb, kind).observe(time.perf_counter() - begun)
+        _requests(verb, kind, code).inc()
+        _request_seconds(verb, kind).observe(time.perf_counter() - begun)
+
+
+def step(action: str, about: str, seconds: float) -> None:
+    """Note how many seconds one act of a reconcile took."""
+    _step_seconds(action, about).observe(seconds)
 
 
 def start_changed(before: StartStatus, after: StartStatus, age: float | None) -> None:

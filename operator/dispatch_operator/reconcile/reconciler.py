@@ -13,7 +13,7 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.kube.typed import record
-from dispatch_operator.metrics.instruments import STEP_SECONDS
+from dispatch_operator.metrics import instruments
 from dispatch_operator.reconcile.actions import (
     Action,
     AwaitWorkload,
@@ -87,7 +87,7 @@ class Reconciler:
                 if isinstance(answer, ApiError):
                     # Not even that has room: an Event says what the status can't.
                     self.record_events(observed.start, replace(observed.start, status=decision.status))
-            STEP_SECONDS.labels(type(decision).__name__, decision.slot).observe(self.clock() - begun)
+            instruments.step(type(decision).__name__, decision.slot, self.clock() - begun)
             if isinstance(answer, ApiError):
                 contested += answer.conflict or answer.not_found
                 failed_copies += decision.key == (Create, Slot.COPY)
