@@ -58,6 +58,8 @@ async def test_any_spec_and_any_status_come_to_a_rest_that_says_something(
     held = make_backend()
     api.put(make_runtime())
     api.put(held, **held.pop("status", {}))
+    # Keys that are words of an enum are plain text in JSON.
+    status = json.loads(json.dumps(status))
     start = make_start()
     start["spec"] = {"gate": gate, "retry": retry, "backend": backend, "request": request}
     api.put(start, **status)
@@ -99,14 +101,6 @@ async def test_a_label_that_somebody_took_away_while_gated_is_no_loss(api: FakeA
     api.edit("DispatchStart", lambda held: held["spec"].update(gate="Open"))
     await operator.settle()
     assert api.one(JOB)["spec"]["suspend"] is False
-
-
-async def test_a_status_that_somebody_emptied_is_written_again(api: FakeApi, operator: FakeOperator) -> None:
-    job = api.one(JOB)
-    api.edit("DispatchStart", lambda held: held.update(status={}))
-    start = await operator.settle()
-    assert start["status"]["phase"] == "Gated"
-    assert api.one(JOB) == job
 
 
 async def test_a_status_that_claims_a_start_that_never_was_is_lost(api: FakeApi) -> None:

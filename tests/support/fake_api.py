@@ -157,6 +157,8 @@ class FakeApi:
         held = self._existing("patch", kind, namespace, name)
         self._require("patch", kind, held, body["metadata"])
         merged = _merge(copy.deepcopy(held), {key: body[key] for key in body})
+        if subresource == "status":
+            merged["metadata"]["managedFields"] = written_status(held)
         if merged != held:
             self._store(merged)
         made = copy.deepcopy(self.objects[self._key(kind, namespace, name)])
@@ -236,6 +238,12 @@ class FakeApi:
     @staticmethod
     def _key(kind: str, namespace: str | None, name: str) -> tuple[str, str, str]:
         return (str(kind), "" if kind in CLUSTER_SCOPED else (namespace or ""), name)
+
+
+def written_status(obj: Object) -> list[Object]:
+    """Return what the API server remembers of a write of an object's status."""
+    written = obj["metadata"].get("creationTimestamp", "2026-01-01T00:00:00Z")
+    return [{"manager": "dispatch-operator", "operation": "Update", "subresource": "status", "time": written}]
 
 
 def refusal(verb: str, kind: str, status: int, reason: str, message: str) -> ApiError:

@@ -171,6 +171,31 @@ def test_others_may_gate_the_job_too(gates: str | None, *, is_equal: bool) -> No
     assert (differences(wrote, read, kueue=True) == ()) is is_equal
 
 
+@pytest.mark.parametrize(
+    ("kueue", "gates", "suspend", "is_equal"),
+    [
+        (False, None, False, True),
+        (False, None, None, True),
+        (True, None, False, True),
+        (True, None, True, True),
+        (True, "another", False, True),
+        # Kueue has never handled it: it would run without quota.
+        (True, None, None, False),
+        (True, "dispatch.phpboyscout.uk/start-gate", False, False),
+    ],
+)
+def test_an_open_gate_is_no_difference_where_it_may_be_open(
+    *, kueue: bool, gates: str | None, suspend: bool | None, is_equal: bool
+) -> None:
+    wrote = written(kueue=kueue)
+    read = copy.deepcopy(wrote)
+    read["spec"]["suspend"] = suspend
+    if kueue:
+        read["metadata"]["annotations"]["kueue.x-k8s.io/admission-gated-by"] = gates
+    assert (differences(wrote, read, kueue=kueue, may_be_open=True) == ()) is is_equal
+    assert suspend is True or differences(wrote, read, kueue=kueue)
+
+
 def test_what_is_stored_may_be_anything() -> None:
     for read in ({}, {"metadata": 5, "spec": []}, {"metadata": {"labels": []}}):
         assert len(differences(written(), read, kueue=False)) > 3

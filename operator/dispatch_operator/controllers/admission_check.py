@@ -61,9 +61,14 @@ def wanted_state(state: str, train_job: TrainJob, starts: Iterable[DispatchStart
 
 
 def _has_started(start: DispatchStart, train_job: TrainJob) -> bool:
-    """Tell whether a TrainJob is the recorded one, whatever became of its marks, but not against them."""
+    """Tell whether a TrainJob is the recorded one, whatever became of its marks, but not against them.
+
+    What bears the mark of its opening has been recorded, whatever became of the status: Pending would evict it.
+    """
+    if train_job.metadata.annotations.opened == train_job.metadata.uid and made_for(train_job, start):
+        return True
     reference = start.status.reference
-    is_recorded = start.status.has_started and reference is not None and reference.uid == train_job.metadata.uid
+    is_recorded = start.status.says_started and reference is not None and reference.uid == train_job.metadata.uid
     return is_recorded and (maker(train_job) is None or made_for(train_job, start))
 
 

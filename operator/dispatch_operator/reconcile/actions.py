@@ -13,6 +13,7 @@ from msgspec import structs
 from dispatch_operator.api.group import (
     ANNOTATION_GATED_BY,
     ANNOTATION_HELD,
+    ANNOTATION_OPENED,
     LABEL_JOB,
     LABEL_JOB_UID,
     LABEL_PROBE,
@@ -274,14 +275,19 @@ def delete_train_job(train_job: TrainJob) -> Delete:
 
 def set_suspend(train_job: TrainJob, *, suspend: bool) -> Patch:
     """Open, hold or release the gate in plain mode."""
-    body = {"metadata": {"uid": train_job.metadata.uid}, "spec": {"suspend": suspend}}
+    mark = {} if suspend else {"annotations": _opened(train_job)}
+    body = {"metadata": {"uid": train_job.metadata.uid, **mark}, "spec": {"suspend": suspend}}
     return Patch(Slot.TRAIN_JOB, Kind.TRAIN_JOB, train_job.metadata.name, body)
+
+
+def _opened(train_job: TrainJob) -> Json:
+    return {ANNOTATION_OPENED: train_job.metadata.uid}
 
 
 def set_gates(train_job: TrainJob, names: tuple[str, ...]) -> Patch:
     """Open the gate in Kueue mode: write the names that are left in the annotation."""
     meta = train_job.metadata
-    annotations = {ANNOTATION_GATED_BY: ",".join(names) or None}
+    annotations = {ANNOTATION_GATED_BY: ",".join(names) or None, **_opened(train_job)}
     body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, "annotations": annotations}}
     return Patch(Slot.TRAIN_JOB, Kind.TRAIN_JOB, meta.name, body)
 

@@ -10,11 +10,12 @@ from dispatch_operator.reconcile import job_status
 from dispatch_operator.reconcile.actions import Action, PatchStatus, Result
 from dispatch_operator.reconcile.backend.unproven import mark_unproven
 from dispatch_operator.reconcile.observation import Observed
-from dispatch_operator.reconcile.ownership import is_ours, left_of_ours, made_for
-from dispatch_operator.reconcile.started import follow
+from dispatch_operator.reconcile.ownership import is_ours, is_the_one, left_of_ours, made_for, was_opened
+from dispatch_operator.reconcile.started import after_loss, follow
 from dispatch_operator.reconcile.status import of_verdict, refusal_of, stands
 from dispatch_operator.reconcile.step_result import Refusal, Verdict
 from dispatch_operator.reconcile.steps.order import FROM_THE_BEGINNING, WITH_TRAIN_JOB, WITH_UNMARKED_TRAIN_JOB, Step
+from dispatch_operator.reconcile.taking_up import take_up
 from dispatch_operator.reconcile.teardown import clean_up, stop
 from dispatch_operator.records.dispatch import DispatchStart
 
@@ -33,21 +34,28 @@ def decide(observed: Observed, now: float) -> Action | Result:
         return Result()
     if start.status.has_started:
         return follow(observed, now)
-    match start.status.phase:
-        case Phase.STOPPING:
-            # What the refusal says of the backend rests on a verdict that is recorded: the reconcile that came to it
-            # may have begun before another operator recorded Started.
-            doubt = mark_unproven(observed, refusal_of(start.status), now)
-            return doubt if isinstance(doubt, Action) else stop(observed, now, unmarked=doubt)
-        case Phase.REFUSED:
-            return _observe_generation(observed, now) or clean_up(observed)
-        case _:
-            return _start(observed, now)
+    if was_opened(observed) or (start.lost_its_status and not start.status.was_refused):
+        return _take_up(observed, now)
+    if start.status.was_refused and start.status.phase is not Phase.REFUSED:
+        # What the refusal says of the backend rests on a verdict that is recorded: the reconcile that came to it
+        # may have begun before another operator recorded Started.
+        doubt = mark_unproven(observed, refusal_of(start.status), now)
+        return doubt if isinstance(doubt, Action) else stop(observed, now, unmarked=doubt)
+    if start.status.was_refused:
+        return _observe_generation(observed, now) or clean_up(observed)
+    return _start(observed, now)
 
 
 def is_leaving(start: DispatchStart) -> bool:
     """Tell whether a start is being deleted: it is never started; its TrainJob and copy go by garbage collection."""
     return start.metadata.is_terminating
+
+
+def _take_up(observed: Observed, now: float) -> Action | Result:
+    if not is_the_one(observed):
+        return after_loss(observed, now)
+    taken = take_up(observed, now)
+    return _conclude(observed, taken, now) if isinstance(taken, Refusal) else taken
 
 
 def _start(observed: Observed, now: float) -> Action | Result:

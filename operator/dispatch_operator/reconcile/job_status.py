@@ -1,7 +1,7 @@
 """The job's state, followed from the TrainJob, its JobSet and its pods (docs/contract.md, Phases and Outcome)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dispatch_operator.api.enums import Condition, ErrorClass, Phase
@@ -15,6 +15,7 @@ from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.restarts import counts, last_restart, told_of_restarts
 from dispatch_operator.reconcile.run_state import being_held, found_obstacle, state_of, told_obstacle
 from dispatch_operator.reconcile.status import FALSE, TRUE, UNKNOWN, Readiness, compose, started_steps, told_by
+from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.records.trainer import TrainJob
 
 
@@ -31,7 +32,7 @@ class JobStatus:
         """Return the whole status."""
         named = {want.type for want in self.conditions}
         kept = [step for step in started_steps(observed) if step.type not in named]
-        extra = {**counts(observed), **last_restart(observed), **self.extra}
+        extra = {"outcome": None, **counts(observed), **last_restart(observed), **self.extra}
         return compose(observed, self.phase, self.ready, [*kept, *self.conditions], now, extra)
 
 
@@ -40,20 +41,21 @@ def has_ended(train_job: TrainJob) -> bool:
     return any(train_job.status.is_true(kind) for kind in ("Complete", "Failed"))
 
 
-def unchanged(observed: Observed) -> JobStatus:
-    """Return what is recorded, for an end that nothing changes any more."""
+def unchanged(observed: Observed, end: Phase) -> JobStatus:
+    """Return what is recorded, for an end that nothing changes any more; what was lost of it is filled in."""
     status = observed.start.status
-    held = [
-        Wanted(Condition(entry.type), entry.status, entry.reason, entry.message)
+    held = {
+        entry.type: Wanted(Condition(entry.type), entry.status, entry.reason, entry.message)
         for entry in status.conditions
         if entry.type in set(Condition) - {Condition.FINISHED}
-    ]
-    ready = next((Readiness(one.status, one.reason, one.message) for one in held if one.type is Condition.READY), None)
-    return JobStatus(
-        status.phase or Phase.LOST,
-        ready or Readiness(UNKNOWN, "Unknown", ""),
-        tuple(one for one in held if one.type is not Condition.READY),
-    )
+    }
+    outcome = status.outcome or Outcome(end, message="how it ended was lost with the status")
+    reason, message = outcome.cause or end, outcome.message or ""
+    rest = _ended_well(message) if end is Phase.SUCCEEDED else _ended_badly(end, reason, message, outcome)
+    ready = held.pop(Condition.READY, None)
+    shown = {one.type: one for one in (*rest.conditions, *held.values())}
+    readiness = Readiness(ready.status, ready.reason, ready.message) if ready else rest.ready
+    return JobStatus(end, readiness, tuple(shown.values()), {"outcome": outcome})
 
 
 def succeeded(observed: Observed, job: TrainJob) -> JobStatus:
@@ -61,6 +63,10 @@ def succeeded(observed: Observed, job: TrainJob) -> JobStatus:
     del observed
     complete = job.status.condition("Complete")
     message = short_line(complete.message if complete else "") or "the job completed"
+    return _ended_well(message)
+
+
+def _ended_well(message: str) -> JobStatus:
     return JobStatus(
         Phase.SUCCEEDED,
         Readiness(TRUE, "Succeeded", message),
@@ -81,10 +87,39 @@ def failed(observed: Observed, job: TrainJob, now: float) -> JobStatus:
 
 def lost(observed: Observed) -> JobStatus:
     """Return the end of a job whose TrainJob vanished: it is not created again."""
-    reference = observed.start.status.reference
-    name = reference.name if reference else None
+    start = observed.start
+    name = start.status.reference.name if start.status.reference else f"{start.metadata.namespace}/{start.target}"
     message = f"TrainJob {name} vanished after it was started; it is not created again: submit under another number"
     return _ended_badly(Phase.LOST, "Lost", message, Outcome("Lost", "Lost", message=message))
+
+
+def unclear(observed: Observed, now: float) -> JobStatus:
+    """Return the state of a job of which nothing tells whether it is the one that was started."""
+    start, job = observed.start, observed.train_job.obj
+    meta, called = start.metadata, f"{start.metadata.namespace}/{start.target}"
+    uid = job.metadata.uid if job else ""
+    message = (
+        f"the status has lost its reference, and nothing tells whether TrainJob {called} is the one that was started; "
+        f"it is neither opened nor stopped: delete it, or if it is, say so: kubectl patch dispatchstart {meta.name} "
+        f"-n {meta.namespace} --subresource=status --type=merge "
+        f'-p \'{{"status":{{"reference":{{"name":"{called}","uid":"{uid}"}}}}}}\''
+    )
+    return JobStatus(
+        state_of(observed, now).phase,
+        Readiness(FALSE, "ReferenceLost", message),
+        (
+            Wanted(Condition.STARTED, UNKNOWN, "ReferenceLost", message),
+            Wanted(Condition.SUCCEEDED, UNKNOWN, "ReferenceLost", message),
+            Wanted(Condition.RECONCILING, TRUE, "ReferenceLost", message),
+        ),
+    )
+
+
+def taken_up(observed: Observed, told: Iterable[Refusal], now: float) -> JobStatus:
+    """Return the state of a job that is recorded anew, with what is told of it and stops nothing."""
+    state = going_on(observed, now)
+    differs = tuple(Wanted(one.step, FALSE, one.error_class, one.message) for one in told)
+    return replace(state, conditions=(*state.conditions, *differs))
 
 
 def _ended_badly(phase: Phase, reason: str, message: str, outcome: Outcome) -> JobStatus:

@@ -7,12 +7,23 @@ from dispatch_operator.api.enums import Condition, ErrorClass, Phase
 from dispatch_operator.api.group import MANAGED_BY, START_GATE, TRAINER_API_VERSION
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.names import is_object_name, object_name
-from dispatch_operator.reconcile.actions import Action, Get, get_other, get_train_job
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.reconcile.actions import Action, Get, get_copy, get_other, get_train_job
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting, read_first
 from dispatch_operator.records.base import KubeObject
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
+from dispatch_operator.render.terms import read_terms
+
+
+class Standing(Enum):
+    """What the TrainJob of our name is to a Start that has been recorded once, whatever is left of the record."""
+
+    THE_ONE = "the TrainJob that was started"
+    LATE = "another one of ours, which came late"
+    UNKNOWN = "one of ours, and nothing tells which"
+    ABSENT = "none of ours"
 
 
 class Ownership(Enum):
@@ -102,12 +113,47 @@ def left_of_ours(observed: Observed) -> bool:
 
 
 def in_kueue_mode(observed: Observed) -> bool:
-    """Tell whether the gate is Kueue's: step 9 was made, or the TrainJob was just created with our gate."""
+    """Tell whether the gate is Kueue's: step 9 was made, or the TrainJob says that it was created so."""
     status = observed.start.status
-    if status.has_started:
+    if status.says_started:
         return status.condition(Condition.WORKLOAD_GATED) is not None
     job = observed.train_job.obj
-    return job is not None and START_GATE in job.metadata.gates
+    terms = read_terms(job.metadata.annotations.backend) if job else None
+    return job is not None and (START_GATE in job.metadata.gates or (terms is not None and terms.queue is not None))
+
+
+def was_opened(observed: Observed) -> bool:
+    """Tell whether the TrainJob bears the mark of its own opening: it has been recorded as started."""
+    job = observed.train_job.obj
+    return job is not None and job.metadata.annotations.opened == job.metadata.uid and is_ours(observed, job)
+
+
+def is_the_one(observed: Observed) -> bool:
+    """Tell whether the TrainJob is the one that was started, as far as is known: by status, its copy, or its mark."""
+    status, job, copy = observed.start.status, observed.train_job.obj, observed.copy
+    if job is None:
+        return False
+    if (status.reference is not None and status.reference.uid == job.metadata.uid) or was_opened(observed):
+        return True
+    if status.copied is None or copy.obj is None or not copy.live or not is_ours(observed, job):
+        return False
+    return copy.obj.metadata.uid == status.copied.uid and owned_by(copy.obj, job)
+
+
+def standing(observed: Observed) -> Standing | Get | ApiError:
+    """Tell what the TrainJob of our name is to this Start, what must be read first, or why it can't be."""
+    status, job = observed.start.status, observed.train_job.obj
+    if job is not None and status.reference is not None and status.reference.uid == job.metadata.uid:
+        return Standing.THE_ONE
+    if due := observed.due(get_train_job(observed.start)):
+        return due
+    if job is None or not is_ours(observed, job):
+        return Standing.ABSENT
+    if not was_opened(observed) and status.copied is not None and (due := observed.due(get_copy(observed.start))):
+        return due
+    if is_the_one(observed):
+        return Standing.THE_ONE
+    return Standing.LATE if status.reference is not None else Standing.UNKNOWN
 
 
 def ownership_of_train_job(observed: Observed, job: TrainJob) -> Ownership | Get:

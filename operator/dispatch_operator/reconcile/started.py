@@ -1,6 +1,9 @@
 """After Started was recorded: move the gate, and follow the job to its end (docs/contract.md, The start gate)."""
 
+from typing import cast
+
 from dispatch_operator.api.enums import Phase
+from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.reconcile import job_status
 from dispatch_operator.reconcile.actions import (
@@ -10,6 +13,7 @@ from dispatch_operator.reconcile.actions import (
     PatchStatus,
     Result,
     Slot,
+    get_copy,
     get_train_job,
     list_pods,
     list_warnings,
@@ -28,36 +32,86 @@ from dispatch_operator.reconcile.inquiries import PERIOD
 from dispatch_operator.reconcile.inquiry import may_run_and_does_not, next_inquiry, question
 from dispatch_operator.reconcile.job_status import JobStatus
 from dispatch_operator.reconcile.observation import Observed
+from dispatch_operator.reconcile.ownership import Standing, owned_by, standing
 from dispatch_operator.reconcile.restarts import restart_to_explain
 from dispatch_operator.reconcile.run_state import never_ran, queue_is_to_be_asked
-from dispatch_operator.reconcile.status import stands
+from dispatch_operator.reconcile.status import referring, stands
 from dispatch_operator.reconcile.teardown import clean_up
-from dispatch_operator.records.trainer import TrainJob
-
-ENDED = (Phase.SUCCEEDED, Phase.FAILED)
+from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 
 
 def follow(observed: Observed, now: float) -> Action | Result:
     """Return the next action for a DispatchStart that has started."""
-    status, job = observed.start.status, observed.train_job.obj
-    if status.phase in ENDED:
-        return _recorded(observed, job_status.unchanged(observed), now)
-    if status.phase is Phase.LOST:
-        action = _recorded(observed, job_status.unchanged(observed), now)
-        return action if isinstance(action, Action) else clean_up(observed)
-    # Only the TrainJob of the recorded UID is opened, held or followed.
-    if job is None or not status.reference or job.metadata.uid != status.reference.uid:
-        return _lost(observed, now)
-    return _ended(observed, job, now) if job_status.has_ended(job) else _going_on(observed, job, now)
-
-
-def _lost(observed: Observed, now: float) -> Action | Result:
-    match observed.due(get_train_job(observed.start)):
+    end = observed.start.status.recorded_end
+    if end and end is not Phase.LOST and _stands(observed, end):
+        return _recorded(observed, job_status.unchanged(observed, end), now)
+    # After an end, only what a watch tells of is looked at again.
+    match Standing.ABSENT if end and observed.train_job.obj is None else standing(observed):
         case ApiError() as error:
             return Result(requeue=True, retry_after=error.retry_after)
         case Get() as due:
             return due
-        case None:
+        case Standing.THE_ONE:
+            return _of_train_job(observed, end, now)
+        case found:
+            return _without_train_job(observed, found, end, now)
+
+
+def _stands(observed: Observed, end: Phase) -> bool:
+    """Tell whether nothing contradicts the end that is recorded."""
+    status, job = observed.start.status, observed.train_job.obj
+    if job is None:
+        return True
+    is_recorded = status.reference is not None and status.reference.uid == job.metadata.uid
+    is_whole = status.phase is end and status.says_started and status.outcome is not None
+    shown = Phase.FAILED if job.status.is_true("Failed") else Phase.SUCCEEDED
+    return is_recorded and is_whole and job_status.has_ended(job) and shown is end
+
+
+def _of_train_job(observed: Observed, end: Phase | None, now: float) -> Action | Result:
+    """Follow the TrainJob that was started, whatever status says of it: the cluster is the truth."""
+    job, status = cast("TrainJob", observed.train_job.obj), observed.start.status
+    unread = observed.due(get_train_job(observed.start)) if end else None
+    copy = observed.copy.obj
+    if copy is not None and owned_by(copy, job) and (status.copied is None or _lacks_source(status, copy)):
+        unread = unread or observed.due(get_copy(observed.start))
+    match unread:
+        case ApiError() as error:
+            return Result(requeue=True, retry_after=error.retry_after)
+        case Get() as due:
+            return due
+    # It is recorded before it is opened or held.
+    recorded = referring(observed)
+    if recorded != status:
+        return PatchStatus(recorded)
+    return _ended(observed, job, now) if job_status.has_ended(job) else _going_on(observed, job, now)
+
+
+def _lacks_source(status: StartStatus, copy: TrainingRuntime) -> bool:
+    return status.source is None and bool(copy.metadata.annotations.source)
+
+
+def _without_train_job(observed: Observed, found: Standing, end: Phase | None, now: float) -> Action | Result:
+    """The TrainJob that was started is gone, or nothing tells which it is; what came late is deleted at every end."""
+    if end:
+        action = _recorded(observed, job_status.unchanged(observed, end), now)
+        late = end is Phase.LOST or found is Standing.LATE
+        return clean_up(observed) if late and isinstance(action, Result) else action
+    if found is Standing.UNKNOWN:
+        return _recorded(observed, job_status.unclear(observed, now), now)
+    return _recorded(observed, job_status.lost(observed), now)
+
+
+def after_loss(observed: Observed, now: float) -> Action | Result:
+    """The status was lost, and with it whether anything was started: nothing is ever started anew."""
+    match standing(observed):
+        case ApiError() as error:
+            return Result(requeue=True, retry_after=error.retry_after)
+        case Get() as due:
+            return due
+        case Standing.UNKNOWN:
+            return _recorded(observed, job_status.unclear(observed, now), now)
+        case _:
             return _recorded(observed, job_status.lost(observed), now)
 
 

@@ -14,7 +14,7 @@ from dispatch_operator.api.quoting import one_line
 from dispatch_operator.checks.problems import names_in
 from dispatch_operator.reconcile.conditions import Wanted, conditions
 from dispatch_operator.reconcile.observation import Observed
-from dispatch_operator.reconcile.ownership import in_kueue_mode, is_ours
+from dispatch_operator.reconcile.ownership import in_kueue_mode, is_ours, is_the_one, owned_by
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, Waiting
 from dispatch_operator.records.trainer import TrainingRuntime
 from dispatch_operator.render.environment import first_epoch
@@ -37,6 +37,8 @@ DONE: Mapping[Condition, tuple[str, str]] = {
     Condition.WORKLOAD_GATED: ("Gated", "the Workload waits behind the gate and the admission check"),
 }
 POINTER = "see the condition"
+TOLD = (Condition.OWNER_SET, Condition.READ_BACK)
+"""Steps whose failure stops nothing once the gate was open: it is told."""
 NOT_STARTED = Wanted(Condition.SUCCEEDED, UNKNOWN, "NotStarted", "the job has not been started")
 BRIEF = 200
 """Characters of a message for which there is hardly room."""
@@ -104,9 +106,13 @@ def told_by(condition: Condition, message: str) -> str:
 
 
 def started_steps(observed: Observed) -> list[Wanted]:
-    """Return the conditions of a Start that is whole."""
+    """Return the conditions of a Start that is whole; what was told of one that was taken up again stays told."""
     return [
-        *(_done(step, observed) for step in STEPS if step is not Condition.WORKLOAD_GATED or in_kueue_mode(observed)),
+        *(
+            _told(observed, step) or _done(step, observed)
+            for step in STEPS
+            if step is not Condition.WORKLOAD_GATED or in_kueue_mode(observed)
+        ),
         Wanted(Condition.STARTED, TRUE, "Started", "the TrainJob exists behind its gate, as it was asked for"),
     ]
 
@@ -115,6 +121,14 @@ def _done(step: Condition, observed: Observed) -> Wanted:
     """Return a step that has succeeded; of the TrainJob it is told since when there is one, also when that is gone."""
     job = observed.train_job.obj if step is Condition.TRAIN_JOB_CREATED else None
     return Wanted(step, TRUE, *DONE[step], since=times.read(job.metadata.creation_timestamp) if job else None)
+
+
+def _told(observed: Observed, step: Condition) -> Wanted | None:
+    status = observed.start.status
+    held = status.condition(step)
+    if held is None or step not in TOLD or not status.says_started or held.reason != ErrorClass.REJECTED:
+        return None
+    return Wanted(step, held.status, held.reason, held.message)
 
 
 def compose(  # noqa: PLR0913, PLR0917 - a status has this many parts.
@@ -160,18 +174,30 @@ def _in_flight_since(current: StartStatus, phase: Phase, now: float) -> str | No
     return current.in_flight_since if since is not None and since <= now else times.written(now)
 
 
+def referring(observed: Observed) -> StartStatus:
+    """Return the status as it stands, with what the cluster tells better of the TrainJob and its copy."""
+    return structs.replace(observed.start.status, **_objects(observed))
+
+
 def _objects(observed: Observed) -> dict[str, Any]:
-    """Return the references to our copy and TrainJob; once Started is recorded they are never changed."""
-    if observed.start.status.has_started:
-        return {}
+    """Return the references to our TrainJob and to the copy that it owns.
+
+    Once Started is recorded they are not changed any more, unless they are missing, or name another TrainJob than the
+    one that was started.
+    """
+    status, job, copy = observed.start.status, observed.train_job.obj, observed.copy.obj
     found: dict[str, Any] = {}
-    job, copy = observed.train_job.obj, observed.copy.obj
-    if observed.train_job.live and job is not None and is_ours(observed, job):
-        meta = job.metadata
+    is_fixed = status.has_started or observed.start.lost_its_status
+    if job is None or not (is_the_one(observed) if is_fixed else is_ours(observed, job)):
+        return found
+    meta, reference = job.metadata, status.reference
+    if observed.train_job.live and (reference is None or reference.uid != meta.uid):
         found["reference"] = ObjectReference(f"{meta.namespace}/{meta.name}", meta.uid)
-    if observed.copy.live and copy is not None and is_ours(observed, copy):
-        found["copied"] = _copied(observed, copy)
-        if source := _source(copy.metadata.annotations.source):
+    if observed.copy.live and copy is not None and owned_by(copy, job):
+        source = _source(copy.metadata.annotations.source)
+        if not is_fixed or status.copied is None:
+            found["copied"] = _copied(observed, copy)
+        if source and (not is_fixed or status.source is None):
             found["source"] = source
     return found
 

@@ -58,6 +58,7 @@ class Annotations(Keys, frozen=True):
     start_uid: str | None = field(default=None, name=group.ANNOTATION_START_UID)
     source: str | None = field(default=None, name=group.ANNOTATION_SOURCE)
     backend: str | None = field(default=None, name=group.ANNOTATION_BACKEND)
+    opened: str | None = field(default=None, name=group.ANNOTATION_OPENED)
     gated_by: str | None = field(default=None, name=group.ANNOTATION_GATED_BY)
     held: str | None = field(default=None, name=group.ANNOTATION_HELD)
 

@@ -27,6 +27,13 @@ class DispatchStart:
     """The name of its copy and its TrainJob; empty when the job or the submission is not valid."""
     status: StartStatus = field(default_factory=StartStatus)
     is_probe: bool = False
+    status_was_written: bool = False
+    """Whether anybody has ever written the status of this very object, as the API server remembers."""
+
+    @property
+    def lost_its_status(self) -> bool:
+        """Whether the status was written, and holds nothing of it any more: it was nulled, or pruned."""
+        return self.status_was_written and self.status.phase is None
 
     @property
     def request(self) -> StartRequest:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from dispatch_operator.api import times
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import InvalidObject, StartReading, read_backend, read_start
 from dispatch_operator.api.models.reading import without_nulls
@@ -87,7 +88,23 @@ def read_dispatch_start(raw: Json) -> DispatchStart:
         target=_target(reading),
         status=as_far_as_it_fits(raw.get("status"), StartStatus),
         is_probe=raw.get("kind") == Kind.DISPATCH_BACKEND,
+        status_was_written=_status_was_written(raw),
     )
+
+
+def _status_was_written(raw: Json) -> bool:
+    """Tell whether a write of the status is on record that is not older than the object: a restored one's are."""
+    match raw:
+        case {"metadata": {"creationTimestamp": str(created), "managedFields": [*entries]}}:
+            return any(_is_of_status(entry, times.read(created) or 0.0) for entry in entries)
+    return False
+
+
+def _is_of_status(entry: object, created: float) -> bool:
+    match entry:
+        case {"subresource": "status", "time": str(written)}:
+            return (times.read(written) or 0.0) >= created
+    return False
 
 
 def read_dispatch_backend(raw: Json) -> DispatchBackend:

@@ -20,15 +20,34 @@ from dispatch_operator.api.quoting import LONGEST_QUOTE, escaped, quote, quote_b
 _ABSENT = object()
 
 
-def differences(written: Mapping[str, Any], stored: Mapping[str, Any], *, kueue: bool) -> tuple[str, ...]:
+def differences(
+    written: Mapping[str, Any], stored: Mapping[str, Any], *, kueue: bool, may_be_open: bool = False
+) -> tuple[str, ...]:
     """Return every path at which a stored TrainJob is not what was written, as ``path: wrote X, read Y``.
 
     Args:
         written: The body of the create.
         stored: What the API server returns for it.
         kueue: Whether Kueue owns ``spec.suspend``; it must have set it, or it does not handle the job.
+        may_be_open: Whether an open gate is no difference.
     """
-    return tuple(_differences(written, stored, kueue=kueue))
+    return tuple(_differences(_opened(written, stored) if may_be_open else written, stored, kueue=kueue))
+
+
+def _opened(written: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what was written as it is once the gate was opened, where it was."""
+    metadata, suspend = _object(written.get("metadata")), _object(stored.get("spec")).get("suspend")
+    annotations = dict(_object(metadata.get("annotations")))
+    gate = annotations.get(ANNOTATION_GATED_BY)
+    if gate is not None:
+        if gate in gate_names(_object(_object(stored.get("metadata")).get("annotations")).get(ANNOTATION_GATED_BY)):
+            return written
+        del annotations[ANNOTATION_GATED_BY]
+        if suspend is None:
+            # Kueue has never handled it.
+            return {**written, "metadata": {**metadata, "annotations": annotations}}
+    spec = {**_object(written.get("spec")), "suspend": suspend}
+    return {**written, "metadata": {**metadata, "annotations": annotations}, "spec": spec}
 
 
 def _differences(written: Mapping[str, Any], stored: Mapping[str, Any], *, kueue: bool) -> Iterator[str]:
@@ -48,7 +67,7 @@ def _differences(written: Mapping[str, Any], stored: Mapping[str, Any], *, kueue
     if read.get("managedBy", TRAINJOB_CONTROLLER) != TRAINJOB_CONTROLLER:
         by_others = "; MultiKueue is not supported" if read["managedBy"] == MULTI_KUEUE else ""
         yield _difference(("spec", "managedBy"), _ABSENT, read["managedBy"]) + by_others
-    if read.get("suspend") is not True:
+    if read.get("suspend") is not True and ("suspend" not in wrote or wrote["suspend"] is not read.get("suspend")):
         by_kueue = "; Kueue does not handle this job" if kueue else ""
         yield _difference(("spec", "suspend"), wrote.get("suspend", _ABSENT), read.get("suspend", _ABSENT)) + by_kueue
 

@@ -14,7 +14,7 @@ from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.controllers import orphaned_copies
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
-from dispatch_operator.reconcile import decide, job_status, ownership, started
+from dispatch_operator.reconcile import decide, ownership, started
 from dispatch_operator.reconcile.actions import (
     Action,
     Get,
@@ -28,11 +28,12 @@ from dispatch_operator.reconcile.backend.unproven import mark_unproven
 from dispatch_operator.reconcile.gates import kueue
 from dispatch_operator.reconcile.gates.gate import is_open, wants_open
 from dispatch_operator.reconcile.observation import Observation, Observed, Origin
-from dispatch_operator.reconcile.ownership import Ownership
+from dispatch_operator.reconcile.ownership import Ownership, Standing
 from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
 from dispatch_operator.reconcile.teardown import stop
-from dispatch_operator.records.base import ObjectMeta
+from dispatch_operator.records.base import Annotations, ObjectMeta
+from dispatch_operator.records.dispatch import DispatchStart
 from dispatch_operator.records.kueue import Workload
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 from support.model.explore import SearchResult, search
@@ -87,8 +88,13 @@ def _is_there(observation: Any) -> bool:
     return observation.obj is not None or observation.origin is not Origin.CACHED
 
 
-def _lost_at_once(observed: Observed, now: float) -> Action | Result:
-    return started._recorded(observed, job_status.lost(observed), now)  # noqa: SLF001
+def _absent_says_the_cache(observed: Observed) -> Any:
+    return Standing.ABSENT if observed.train_job.obj is None else ownership.standing(observed)
+
+
+def _as_it_stands(observed: Observed, end: Phase) -> bool:
+    del observed, end
+    return True
 
 
 def _final(step: Any, error: Any, *, never_final: bool = False) -> Refusal:
@@ -212,7 +218,7 @@ MUTANTS = (
         "a cached absence is Lost",
         "two operators, and stale reads",
         "is Lost without a cause",
-        _instead(started, "_lost", _lost_at_once),
+        _instead(started, "standing", _absent_says_the_cache),
     ),
     Mutant(
         "Live verdicts",
@@ -374,6 +380,27 @@ MUTANTS = (
         "a deletion in the foreground",
         "that is being deleted was started",
         _instead(decide, "is_leaving", lambda _: False),
+    ),
+    Mutant(
+        "Lost status",
+        "a lost status starts anew",
+        "the status of a running job is lost",
+        "two TrainJobs of one DispatchStart were opened",
+        _instead(DispatchStart, "lost_its_status", property(lambda _: False)),
+    ),
+    Mutant(
+        "Lost status",
+        "the mark of the opening tells nothing",
+        "the status of a running job is lost",
+        "is open, and is not followed",
+        _instead(Annotations, "opened", None),
+    ),
+    Mutant(
+        "Lost status",
+        "a recorded end is believed",
+        "parts of the status of a gated job are lost",
+        "is not where it is wanted",
+        _instead(started, "_stands", _as_it_stands),
     ),
     Mutant(
         "Ownership",

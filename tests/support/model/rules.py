@@ -68,7 +68,7 @@ def wrong_with_write(
     """
     for slot in STARTS:
         old, new = before[slot], after[slot]
-        if old and new and is_started(old) and old.uid == new.uid and not is_started(new):
+        if old and new and is_started(old) and old.uid == new.uid and phase(new) in {"Refused", "Stopping"}:
             yield "a refusal was recorded over a Start"
     teller = next((start for start in (before[slot] for slot in STARTS) if start and start.uid == writer), None)
     if before[BACKED] is not after[BACKED] and teller and phase(teller) not in {"Refused", "Stopping"}:
@@ -107,7 +107,7 @@ def _wrong_with_job(
         if any(start == pair[0] and job != pair[1] for start, job in opened):
             yield "two TrainJobs of one DispatchStart were opened"
     gone = old is not None and (new is None or "deletionTimestamp" in new.value["metadata"])
-    if old and gone and (start_uid(old) or "", old.uid) in pairs_started(before):
+    if old and gone and (start_uid(old) or "", old.uid) in started:
         yield f"{old.uid}, which has started, was stopped"
 
 
@@ -160,6 +160,13 @@ def _wrong_with_end_of(
             yield f"{start.uid} is {phase(start)} and leaves {ours} behind"
         if not excused:
             yield f"{start.uid} is {phase(start)} without a cause"
+    elif condition(start.value, "Started").get("reason") == "ReferenceLost":
+        if job is None or start_uid(job) != start.uid:
+            yield f"{start.uid} waits for a TrainJob that is not there"
+        elif is_open(job):
+            yield f"{job.uid} is open, and is not followed"
+    elif phase(start) in {"Succeeded", "Failed"} and job is None:
+        return
     elif not is_started(start):
         yield f"{start.uid} never ends: {phase(start)}, {condition(start.value, 'Started').get('message')}"
     elif job is None or job.uid != at(start.value, "status", "reference", "uid"):

@@ -101,6 +101,42 @@ def _delete_in_the_foreground(objects: Objects, made: int) -> tuple[Objects, int
     return (replaced(objects, FIRST, deleted(start, lingers=True)), made) if start and not is_going(start) else None
 
 
+def _status(change: Callable[[Value], Value]) -> Action:
+    def action(objects: Objects, made: int) -> tuple[Objects, int] | None:
+        start = objects[FIRST]
+        held = start.value.get("status", {}) if start else {}
+        if start is None or "phase" not in held:
+            return None
+        return replaced(objects, FIRST, changed(start, {**start.value, "status": change(held)})), made
+
+    return action
+
+
+def _without(*fields: str) -> Action:
+    return _status(lambda held: {key: value for key, value in held.items() if key not in fields})
+
+
+def _job_ends(objects: Objects, made: int) -> tuple[Objects, int] | None:
+    job = objects[TRAINS]
+    if job is None or job.value["spec"].get("suspend") is True or "status" in job.value:
+        return None
+    ended = {"conditions": [{"type": "Complete", "status": "True"}]}
+    return replaced(objects, TRAINS, changed(job, {**job.value, "status": ended})), made
+
+
+LOSES_STATUS = Human("the status is lost", _status(lambda _: {"observedGeneration": -1}))
+LOSES_CONDITIONS = Human("the conditions are lost", _without("conditions"), excuses=False)
+LOSES_PHASE = Human("the phase and the conditions are lost", _without("phase", "conditions"))
+LOSES_REFERENCE = Human("the reference is lost", _without("reference"), excuses=False)
+LOSES_COPY = Human("the copy and the source are lost", _without("copy", "source"), excuses=False)
+WRITES_REFERENCE = Human(
+    "somebody writes another reference",
+    _status(lambda held: {**held, "reference": {"name": "x", "uid": "x"}}),
+    excuses=False,
+)
+SAYS_SUCCEEDED = Human("somebody writes Succeeded", _status(lambda held: {**held, "phase": "Succeeded"}), excuses=False)
+SAYS_LOST = Human("somebody writes Lost", _status(lambda held: {**held, "phase": "Lost"}), excuses=False)
+JOB_ENDS = Human("the job ends", _job_ends, excuses=False)
 OPENS = Human("a human opens the gate", _start(FIRST, gate="Open"), excuses=False)
 HOLDS = Human("a human holds the gate", _start(FIRST, gate="Held"), excuses=False)
 RELEASES = Human("a human releases the gate", _start(FIRST, gate="Open"), excuses=False)
@@ -302,6 +338,48 @@ SCENARIOS = (
         humans=(HOLDS,),
         webhook=drops("annotations", "labels", "ownerReferences"),
         excused=True,
+    ),
+    Scenario(
+        "the status of a running job is lost",
+        started(gate="Open"),
+        ALONE,
+        faults=1,
+        silences=1,
+        humans=(LOSES_STATUS, DELETES_JOB, JOB_ENDS),
+        most_humans=3,
+    ),
+    Scenario(
+        "the status of a gated job is lost", started(), ALONE, faults=1, humans=(LOSES_STATUS, OPENS, LOSES_PHASE)
+    ),
+    Scenario(
+        "parts of the status of a running job are lost",
+        started(gate="Open"),
+        ALONE,
+        silences=1,
+        humans=(LOSES_CONDITIONS, LOSES_REFERENCE, LOSES_COPY, WRITES_REFERENCE, SAYS_SUCCEEDED, SAYS_LOST),
+    ),
+    Scenario(
+        "parts of the status of a gated job are lost",
+        started(),
+        ALONE,
+        faults=1,
+        # With the copy lost, too, another reference can't be told from the right one.
+        humans=(LOSES_CONDITIONS, LOSES_REFERENCE, WRITES_REFERENCE, SAYS_SUCCEEDED, SAYS_LOST, OPENS),
+    ),
+    Scenario(
+        "the copy and the conditions of a gated job are lost",
+        started(),
+        ALONE,
+        faults=1,
+        humans=(LOSES_CONDITIONS, LOSES_COPY, SAYS_LOST, OPENS),
+        most_humans=3,
+    ),
+    Scenario(
+        "a status is lost in the middle of a Start",
+        world(gate="Open"),
+        ALONE,
+        crashes=1,
+        humans=(LOSES_STATUS, LOSES_PHASE, DELETES_JOB),
     ),
     Scenario("two of one submission", world(gate="Open", second=True), TWO_STARTS, silences=1, excused=True),
     Scenario("two of one submission, and a fault", world(gate="Open", second=True), TWO_STARTS, faults=1, excused=True),

@@ -6,7 +6,7 @@ from typing import Any
 
 from dispatch_operator.kube.errors import ApiError
 from support.builders import NAME, NAMESPACE
-from support.fake_api import _merge
+from support.fake_api import _merge, written_status
 from support.fake_api import refusal as _refusal
 from support.model.objects import COPIED, JOB, QUEUES, SLOTS, TRAINS, Obj, Objects, replaced
 from support.model.suspending import Answer, SuspendedRequest
@@ -76,7 +76,10 @@ def carry_out(
         return objects, made, conflict
     if request.verb == "delete":
         return replaced(objects, slot, deleted(held, lingers=lingers and slot == TRAINS)), made, None
-    after = changed(held, _merge(held.value, suspended.body))
+    body = suspended.body
+    if request.subresource:
+        body = {**body, "metadata": {**body["metadata"], "managedFields": written_status(held.value)}}
+    after = changed(held, _merge(held.value, body))
     return replaced(objects, slot, after), made, after.value
 
 

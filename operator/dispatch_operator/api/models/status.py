@@ -142,6 +142,13 @@ class Condition(Status, frozen=True):
     message: Annotated[str, _message("Details for a person; of a refusal every problem.")]
 
 
+_REFUSALS = (Phase.STOPPING, Phase.REFUSED)
+_BEFORE_STARTED = (Phase.PENDING, Phase.STARTING, Phase.IN_FLIGHT, *_REFUSALS)
+_ENDS = (Phase.SUCCEEDED, Phase.FAILED, Phase.LOST)
+_FINAL = (ErrorClass.INVALID, ErrorClass.REJECTED)
+"""What is final whatever the policy."""
+
+
 class StartStatus(Status, frozen=True):
     """What became of the request, as the operator last saw it."""
 
@@ -187,10 +194,40 @@ class StartStatus(Status, frozen=True):
         return next((one for one in self.conditions if one.type == kind), None)
 
     @property
+    def says_started(self) -> bool:
+        """Whether the condition Started is True."""
+        return self._stands(ConditionType.STARTED, ConditionStatus.TRUE)
+
+    @property
     def has_started(self) -> bool:
-        """Whether Started has been recorded: the steps are then never made again (Record before acting)."""
-        started = self.condition(ConditionType.STARTED)
-        return started is not None and started.status is ConditionStatus.TRUE
+        """Whether Started has been recorded, or an end after it: the steps are then never made again.
+
+        Parts of a status may get lost, so that anything that is left of it counts (Nothing starts anew).
+        """
+        if self.says_started or self.was_refused:
+            return self.says_started
+        past = self.phase is not None and self.phase not in _BEFORE_STARTED
+        return past or self.recorded_end is not None
+
+    @property
+    def recorded_end(self) -> Phase | None:
+        """How the job ended, as far as anything is left to tell; None while that is not recorded."""
+        succeeded, finished = self.condition(ConditionType.SUCCEEDED), self.condition(ConditionType.FINISHED)
+        told = [self.phase, self.outcome and self.outcome.state, finished and finished.reason]
+        if succeeded is not None and succeeded.status is not ConditionStatus.UNKNOWN:
+            told += [succeeded.reason, Phase.SUCCEEDED if succeeded.status is ConditionStatus.TRUE else Phase.FAILED]
+        return next((end for word in told for end in _ENDS if end == word), None)
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether a final refusal has been recorded, as far as anything is left to tell; Started outweighs it."""
+        started, finished = self.condition(ConditionType.STARTED), self.condition(ConditionType.FINISHED)
+        of_class = started is not None and started.status is ConditionStatus.FALSE and started.reason in _FINAL
+        told = (self.phase, self.outcome and self.outcome.state, finished and finished.reason)
+        return of_class or any(word in _REFUSALS for word in told)
+
+    def _stands(self, kind: ConditionType, status: ConditionStatus) -> bool:
+        return any(one.type == kind and one.status is status for one in self.conditions)
 
 
 class BackendCondition(Condition, frozen=True):

@@ -3,11 +3,12 @@
 See docs/contract.md, Read the TrainJob back and Read-back.
 """
 
-from dispatch_operator.api.enums import Condition, ErrorClass
+from dispatch_operator.api.enums import Condition, ErrorClass, Gate
 from dispatch_operator.checks.problems import joined
 from dispatch_operator.reconcile.actions import Action, Get, Slot, get_backend, get_train_job
 from dispatch_operator.reconcile.backend.terms import borne_terms, wrote_terms
 from dispatch_operator.reconcile.observation import Observed, Origin
+from dispatch_operator.reconcile.ownership import was_opened
 from dispatch_operator.reconcile.step_result import Refusal, Verdict, read_first, transient
 from dispatch_operator.render import render_train_job
 from dispatch_operator.render.read_back import differences
@@ -26,13 +27,20 @@ def read_back(observed: Observed, _now: float) -> Action | Verdict | None:
     if job.origin is not Origin.READ:
         return get_train_job(observed.start)
     wrote = render_train_job(observed.start, terms, (copy and copy.spec) or {})
-    found = differences(wrote, (job.obj and job.obj.stored) or {}, kueue=terms.queue is not None)
+    found = differences(
+        wrote, (job.obj and job.obj.stored) or {}, kueue=terms.queue is not None, may_be_open=_may_be_open(observed)
+    )
     if not found:
         return None
     # Where the TrainJob does not say what was taken from its backend, what was written depends on that, too.
     unread = None if borne_terms(observed) else _read_backend(observed)
     message = f"the cluster stored another TrainJob than was written: {joined(found)}"
     return unread or Refusal(STEP, ErrorClass.REJECTED, message)
+
+
+def _may_be_open(observed: Observed) -> bool:
+    """Tell whether an open gate is no difference: it is where it is wanted, or was opened by us."""
+    return observed.start.gate is not Gate.CLOSED or was_opened(observed)
 
 
 def _without_backend(observed: Observed) -> Action | Verdict:
