@@ -65,18 +65,25 @@ class Frame:
         self._client = client
         self._store = store
         self._shard = shard
-        self._recorder = EventRecorder(client)
-        starts = Reconciler(client, store, self._recorder.record_events)
-        backends = BackendController(client, store, self._recorder.record_events)
+        # What the API server stamps is compared with what is noted here, so that one clock must tell both.
+        clock = client.clock
+        self._recorder = EventRecorder(client, clock)
+        reconciler = Reconciler(client, store, self._recorder.record_events, clock)
+        backends = BackendController(client, store, self._recorder.record_events, clock)
         leftovers = Leftovers(ForegroundDeletion(client, store), OrphanedCopies(client, store))
+
+        def reconcile_start(key: Key) -> Awaitable[Result]:
+            return reconciler.reconcile(key, woken=starts.woken(key))
+
+        starts = _queue(shard.serves_start, reconcile_start, MAX_CONCURRENT)
         self._routes = [
-            Route(_queue(shard.serves_start, starts.reconcile, MAX_CONCURRENT), starts_of),
+            Route(starts, starts_of),
             Route(_queue(shard.serves_rest, backends.reconcile, PROBES), backends_of),
             Route(_queue(shard.serves_target, leftovers.reconcile, MAX_CONCURRENT), targets_of),
         ]
         if not namespaces:
             # AdmissionChecks are the cluster's: a namespaced operator only reads them.
-            checks = AdmissionChecks(client, store, serves_start=shard.serves_start)
+            checks = AdmissionChecks(client, store, clock, shard.serves_start)
             self._routes.append(Route(_queue(shard.serves_workload, checks.reconcile, MAX_CONCURRENT), workloads_of))
         self.reflectors = Reflectors(
             time.monotonic, *supervised(client, store, self._routes, namespaces, clock=time.monotonic, shard=shard)
@@ -147,7 +154,10 @@ class Frame:
         if self._elect:
             for_ever.append(asyncio.ensure_future(self._elect(self._care_for_rest)))
         try:
-            ended, _ = await asyncio.wait(for_ever, return_when=asyncio.FIRST_COMPLETED)
+            # Whichever ends first, or could not release the queues: held ones would do nothing for ever.
+            ended, _ = await asyncio.wait({releasing, *for_ever}, return_when=asyncio.FIRST_COMPLETED)
+            if ended == {releasing} and releasing.exception() is None:
+                ended, _ = await asyncio.wait(for_ever, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
                 task.result()
         finally:

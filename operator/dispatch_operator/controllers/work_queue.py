@@ -56,6 +56,8 @@ class WorkQueue(Generic[K]):
         self._added: dict[K, float] = {}
         """The keys to be reconciled, and since when: those that are ready, and those that were added while they are
         reconciled. The first one has waited longest."""
+        self._woken: dict[K, float] = {}
+        """When the keys that are reconciled were added."""
         self._running: dict[K, asyncio.Task[None]] = {}
         self._slots: set[K] = set()
         """The keys of those that run and do not only wait."""
@@ -107,6 +109,10 @@ class WorkQueue(Generic[K]):
         if key not in self._running:
             self._make_ready(key)
 
+    def woken(self, key: K) -> float:
+        """Return when the key that is reconciled now was added, on the event loop's clock."""
+        return self._woken[key]
+
     async def close(self, *, grace_period: float) -> None:
         """Take no more keys, begin none, and give the reconciles that go on some seconds to end by themselves."""
         self._closed = True
@@ -135,7 +141,7 @@ class WorkQueue(Generic[K]):
             key = keys.popleft()
             if keys:
                 self._ready[group] = keys
-            self._added.pop(key, None)
+            self._woken[key] = self._added.pop(key)
             self._slots.add(key)
             self._running_of[group] += 1
             self._running[key] = asyncio.create_task(self._run(key))
@@ -149,10 +155,9 @@ class WorkQueue(Generic[K]):
             self._plan(key, await self._safely(key))
         finally:
             slow.cancel()
-            del self._running[key]
+            del self._running[key], self._woken[key]
             self._running_of -= Counter((self._group(key),))
-            if key in self._added:
-                del self._added[key]
+            if self._added.pop(key, None) is not None:
                 self.add(key)
             self._give_up_slot(key)
 

@@ -25,6 +25,7 @@ from dispatch_operator.kube.errors import (
     PageTooLargeError,
     answered,
 )
+from dispatch_operator.kube.server_clock import ServerClock
 from dispatch_operator.metrics import instruments
 
 USER_AGENT = f"dispatch-operator/{__version__}"
@@ -53,7 +54,9 @@ class Client:
         """The library's client, for what the library does by itself."""
         self.authorized = True
         """False while the API server does not accept the credentials."""
-        self._requests = Connections(api.configuration, USER_AGENT, api.configuration.connection_pool_maxsize)
+        self.clock = ServerClock()
+        """The API server's."""
+        self._requests = Connections(api.configuration, USER_AGENT, UNLIMITED)
         self._streams = Connections(api.configuration, USER_AGENT, UNLIMITED)
         """Lists and watches must not wait for each other's connections: a watch keeps its own, and there are many."""
 
@@ -430,6 +433,7 @@ class Client:
         headers = {"Accept": JSON}
         if body is not None:
             headers["Content-Type"] = content_type or (MERGE_PATCH if method == "PATCH" else JSON)
+        sent = self.clock.monotonic()
         try:
             async with asyncio.timeout(timeout):
                 response = await self._send(
@@ -444,6 +448,7 @@ class Client:
                 content = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise from_exception(verb, target, error) from error
+        self.clock.hear(response.headers.get("Date"), sent)
         if not response.ok:
             raise answered(verb, target, response.status, _text(content), response.headers.get("Retry-After"))
         answer = _json(content)
@@ -508,8 +513,9 @@ async def connected(kubeconfig: str | None) -> AsyncIterator[Client]:
         NoClusterError: No usable configuration was found.
     """
     configuration = client.Configuration()
-    # Bounded, so that a burst opens no connection for each request (default: 100).
-    configuration.connection_pool_maxsize = 50
+    # The work queues bound what goes on at once. By a bound here the Lease, and the calls of one namespace, would wait
+    # for connections on which calls of another are not answered; and what has waited counts as sent.
+    configuration.connection_pool_maxsize = UNLIMITED
     # A resent create could be carried out twice unseen; every retry is the reconciler's.
     configuration.retries = False
     try:

@@ -4,6 +4,8 @@ The library copies each body and looks for a proxy and a netrc file in a thread 
 all that is left of it. How it connects, as a kubeconfig or a service account says, stays its own.
 """
 
+import ssl
+from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -24,6 +26,9 @@ class Connections:
         self._user_agent = user_agent
         self._most = most
         self._session: aiohttp.ClientSession | None = None
+        self._files: tuple[float, ...] = ()
+        """When the files of the certificates were written that the session rests on."""
+        self._retired: list[aiohttp.ClientSession] = []
         self._proxy = configuration.proxy or _proxy_of_environment(str(configuration.host))
 
     def session(self, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
@@ -47,21 +52,39 @@ class Connections:
     ) -> aiohttp.ClientResponse:
         """Send a request, and return the answer when it begins."""
         if self._session is None:
-            self._session = self.session()
-        return await self._session.request(
-            method,
-            f"{self._configuration.host}{path}{'?' + urlencode(query) if query else ''}",
-            headers=headers,
-            data=body,
-            timeout=bounds,
-            proxy_headers=self._configuration.proxy_headers,
-            server_hostname=self._configuration.tls_server_name,
-        )
+            self._files, self._session = _written_at(self._configuration), self.session()
+        try:
+            return await self._session.request(
+                method,
+                f"{self._configuration.host}{path}{'?' + urlencode(query) if query else ''}",
+                headers=headers,
+                data=body,
+                timeout=bounds,
+                proxy_headers=self._configuration.proxy_headers,
+                server_hostname=self._configuration.tls_server_name,
+            )
+        except (ssl.SSLError, aiohttp.ClientSSLError):
+            self._retire()
+            raise
+
+    def _retire(self) -> None:
+        """Have the next request make new connections, when the files of the certificates were rotated."""
+        if self._session is not None and self._files != _written_at(self._configuration):
+            # What goes on over the old ones ends by itself.
+            self._retired.append(self._session)
+            self._session = None
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
+        for session in (*self._retired, self._session):
+            if session is not None:
+                await session.close()
+
+
+def _written_at(configuration: client.Configuration) -> tuple[float, ...]:
+    """Return when the files of a configuration's certificates were written; 0 for one that is not there."""
+    files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+    return tuple(path.stat().st_mtime if (path := Path(file)).exists() else 0.0 for file in files if file)
 
 
 def _proxy_of_environment(server: str) -> str | None:

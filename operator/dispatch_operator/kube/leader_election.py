@@ -7,11 +7,13 @@ import asyncio
 import hashlib
 import json
 import logging
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Self
 
 import aiohttp
 from kubernetes_asyncio import client
+from kubernetes_asyncio.client import rest
 from kubernetes_asyncio.leaderelection.electionconfig import Config
 from kubernetes_asyncio.leaderelection.leaderelection import LeaderElection
 from kubernetes_asyncio.leaderelection.resourcelock.leaselock import LeaseLock
@@ -46,14 +48,18 @@ class LeaseLostError(Exception):
 class _BoundedLock(LeaseLock):
     """A Lease whose requests end in time, and fail as the library expects them to: as answers."""
 
-    expiry: asyncio.Timeout | None = None
-    """Ends the work when the Lease was not written for too long, however long the library still tries."""
+    def __init__(self, api: client.ApiClient, lease: Lease) -> None:
+        super().__init__(lease.name, lease.namespace, lease.holder, api)
+        self._api = api
+        self.expiry: asyncio.Timeout | None = None
+        """Ends the work when the Lease was not written for too long, however long the library still tries."""
 
     async def get(self, name: str, namespace: str) -> Any:  # noqa: ANN401 - the library's own union.
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 found, told = await super().get(name, namespace)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            await self._renew_after(error)
             failure = client.ApiException(status=0, reason=str(error) or type(error).__name__)
             failure.body = json.dumps({"code": 0}).encode()
             return False, failure
@@ -74,11 +80,18 @@ class _BoundedLock(LeaseLock):
             async with asyncio.timeout(CALL_SECONDS):
                 written = await write
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            await self._renew_after(error)
             logger.warning("the Lease can't be written: %s", error or type(error).__name__)
             return False
         if written and self.expiry:
             self.expiry.reschedule(begun + RENEW_WITHIN)
         return written
+
+    async def _renew_after(self, error: Exception) -> None:
+        """Connect anew when a certificate is not accepted: the files of the certificates may have been rotated."""
+        if isinstance(error, ssl.SSLError | aiohttp.ClientSSLError):
+            old, self._api.rest_client = self._api.rest_client, rest.RESTClientObject(self._api.configuration)
+            await old.close()
 
 
 async def lead(api: client.ApiClient, lease: Lease, serve: Callable[[], Awaitable[None]]) -> None:
@@ -97,7 +110,7 @@ async def lead(api: client.ApiClient, lease: Lease, serve: Callable[[], Awaitabl
     async def started() -> None:
         leading.set()
 
-    lock = _BoundedLock(lease.name, lease.namespace, lease.holder, api)
+    lock = _BoundedLock(api, lease)
     election = asyncio.create_task(
         LeaderElection(Config(lock, LIFETIME, RENEW_WITHIN, RENEW_EVERY, started, None)).run()  # type: ignore[arg-type]
     )

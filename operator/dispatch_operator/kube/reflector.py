@@ -70,6 +70,8 @@ class ReflectorState(NamedTuple):
 
     synced: bool
     """Whether the first list was complete."""
+    served: bool
+    """Whether the API server serves the kind, as far as it has said."""
     since: float | None
     """When its stream went down; None while it is up."""
     last_fault: str
@@ -103,6 +105,7 @@ class Reflector:
         """The latest resourceVersion that was told, also when a list is needed."""
         self._limit = PAGE_LIMIT
         self._synced = False
+        self._served = True
         self._last_event: float | None = None
         self._handler_errors = 0
         self._unreadable = 0
@@ -127,6 +130,7 @@ class Reflector:
         """How it fares now."""
         return ReflectorState(
             synced=self._synced,
+            served=self._served,
             since=self._health.since,
             last_fault=self._health.last_fault,
             failures=self._health.failures,
@@ -272,6 +276,7 @@ class Reflector:
         self.answered.set()
         failures = self._health.failures
         status, retry_after = (error.status, error.retry_after) if isinstance(error, ApiError) else (None, None)
+        self._served = status != HTTP_NOT_FOUND
         if status == HTTP_GONE or failures >= FAILURES_UNTIL_RELIST:
             self._resource_version = ""
         wait = backoff(failures, retry_after, longest=LONGEST_WAIT)

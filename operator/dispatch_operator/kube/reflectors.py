@@ -12,7 +12,7 @@ class ReflectorEndedError(Exception):
 
 
 class Supervised(NamedTuple):
-    """A reflector, and whether the process is of no use without it."""
+    """A reflector, and whether the process is of no use where its kind is not served."""
 
     reflector: Reflector
     required: bool
@@ -30,7 +30,9 @@ class Reflectors:
         return (each.reflector for each in self._supervised)
 
     def unready(self, patience: float) -> list[str]:
-        """Say of each required reflector that has not synced, or has been down, what is wrong with it.
+        """Say of each reflector that has not synced, or has been down, what is wrong with it.
+
+        What is not served is none of it, unless the process needs it.
 
         Args:
             patience: Seconds for which one that has synced may be down.
@@ -38,7 +40,7 @@ class Reflectors:
         return [
             problem
             for reflector, required in self._supervised
-            if required and (problem := self._problem(reflector, patience))
+            if (required or reflector.state.served) and (problem := self._problem(reflector, patience))
         ]
 
     def _problem(self, reflector: Reflector, patience: float) -> str:

@@ -3,14 +3,16 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
-from dispatch_operator.api.enums import Phase
+from dispatch_operator.api.enums import Condition, ConditionStatus, Phase
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.shared_reads import SharedReads
 from dispatch_operator.kube.store import Store
 from dispatch_operator.kube.typed import record
 from dispatch_operator.metrics import instruments
@@ -30,7 +32,7 @@ from dispatch_operator.reconcile.actions import (
 )
 from dispatch_operator.reconcile.decide import decide
 from dispatch_operator.reconcile.events import Owned
-from dispatch_operator.reconcile.inquiries import Inquiries
+from dispatch_operator.reconcile.inquiries import Inquiries, spread
 from dispatch_operator.reconcile.observation import Answer, Observation, Observed
 from dispatch_operator.reconcile.status import brief
 from dispatch_operator.records.base import KubeObject
@@ -48,6 +50,12 @@ CONTESTED = 5
 FAILED_COPIES = 3
 """Creates of a copy that may fail in one reconcile; more means that it is stored each time, but changed."""
 
+LOOK_AGAIN = 600.0
+"""Seconds, at most, until what waits without an end is looked at again."""
+
+SHARED = frozenset({Slot.BACKEND, Slot.RUNTIME})
+"""What many DispatchStarts read."""
+
 RecordEvents = Callable[[Owned, Owned], None]
 """Called with a DispatchStart or a DispatchBackend before and after its status was written."""
 
@@ -61,9 +69,14 @@ class Reconciler:
     record_events: RecordEvents
     clock: Callable[[], float] = time.time
     inquiries: Inquiries = field(default_factory=Inquiries)
+    shared_reads: SharedReads[Answer | ApiError] = field(default_factory=SharedReads)
 
-    async def reconcile(self, key: Key) -> Result:
+    async def reconcile(self, key: Key, *, woken: float | None = None) -> Result:
         """Bring one DispatchStart as far as it goes now.
+
+        Args:
+            key: Of the DispatchStart.
+            woken: When this was asked for, on the event loop's clock; None when what others have read does not count.
 
         Returns:
             When to reconcile again, if no event does it first.
@@ -76,11 +89,13 @@ class Reconciler:
             decision = decide(observed, self.clock())
             if isinstance(decision, Result):
                 # What a precondition failed on was changed by somebody: it is looked at once more.
-                return replace(decision, requeue=True) if contested and decision.requeue_after is None else decision
+                if contested and decision.requeue_after is None:
+                    return replace(decision, requeue=True)
+                return _not_for_ever(decision, observed)
             begun = self.clock()
             if decision.slot in {Slot.TRAINER_JOB, Slot.LOCAL_QUEUE}:
                 self.inquiries.made(key, begun)
-            answer = await answer_to(self.client, self.store, observed, decision)
+            answer = await self._answer(observed, decision, woken)
             if isinstance(answer, ApiError) and answer.too_large and isinstance(decision, PatchStatus):
                 decision = PatchStatus(brief(decision.status))
                 answer = await answer_to(self.client, self.store, observed, decision)
@@ -88,6 +103,9 @@ class Reconciler:
                     # Not even that has room: an Event says what the status can't.
                     self.record_events(observed.start, replace(observed.start, status=decision.status))
             instruments.step(type(decision).__name__, decision.slot, self.clock() - begun)
+            if isinstance(answer, ApiError) or not isinstance(decision, Get):
+                # From here on what others have read may be older than what is known here.
+                woken = None
             if isinstance(answer, ApiError):
                 contested += answer.conflict or answer.not_found
                 failed_copies += decision.key == (Create, Slot.COPY)
@@ -104,6 +122,17 @@ class Reconciler:
                 self._keep_written(observed, decision, answer)
             observed = observed.apply(decision, answer, begun)
         return Result(requeue=observed is not None)
+
+    async def _answer(self, observed: Observed, action: Action, woken: float | None) -> Answer | ApiError:
+        """Carry out an action; a backend or a runtime is read once for all that were woken before that."""
+
+        def make() -> Coroutine[Any, Any, Answer | ApiError]:
+            return answer_to(self.client, self.store, observed, action)
+
+        if woken is None or not isinstance(action, Get) or action.slot not in SHARED:
+            return await make()
+        what = (observed.start.metadata.namespace, action, observed.call_timeout)
+        return await self.shared_reads.read(what, woken, make)
 
     async def _begin_again(self, key: Key, observed: Observed) -> Observed | Result | None:
         answer = await answer_to(self.client, self.store, observed, get_start(observed.start))
@@ -152,6 +181,15 @@ def observe(store: Store, key: Key) -> Observed | None:
         workload=Observation(store.workload(namespace, job.metadata.uid) if job else None),
         job_set=store.get(JobSet, namespace, target),
     )
+
+
+def _not_for_ever(result: Result, observed: Observed) -> Result:
+    """Have what waits looked at again: what it waits for may be nothing that is watched."""
+    waits = observed.start.status.condition(Condition.RECONCILING)
+    if result == Result() and waits and waits.status is ConditionStatus.TRUE:
+        meta = observed.start.metadata
+        return Result(requeue_after=LOOK_AGAIN * (1 + spread(f"{meta.namespace}/{meta.name}")) / 2)
+    return result
 
 
 def _try_again(key: Key, error: ApiError) -> Result:
