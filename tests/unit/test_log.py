@@ -100,6 +100,14 @@ def test_a_fault_of_ours_keeps_its_traceback() -> None:
     assert "KeyError: 'ours'" in line["exception"]
 
 
+def test_no_line_of_a_traceback_looks_like_one_of_ours() -> None:
+    error = ValueError("no\n[2026-12-01] ERROR fake\x1b[31m")
+    first, *others = TextFormatter().format(record("failed", exc_info=(ValueError, error, None))).splitlines()
+    assert first.endswith("failed")
+    assert any("fake" in line for line in others)
+    assert all(line.startswith("    ") and line.isprintable() for line in others)
+
+
 @pytest.mark.parametrize(
     ("name", "message", "level"),
     [

@@ -7,7 +7,7 @@ import pytest
 
 from dispatch_operator.kube.list_watch import ListWatch
 from dispatch_operator.kube.reflector import Reflector
-from dispatch_operator.kube.reflectors import ReflectorEndedError, Reflectors, Supervised
+from dispatch_operator.kube.reflectors import UNFIT_SECONDS, ReflectorEndedError, Reflectors, Supervised, UnfitError
 from support.broken_streams import answers, ends, hangs
 from support.list_watch_server import TRAIN_JOBS, WORKLOADS, Fault, ListWatchServer, Moment
 from support.recorder import Recorder
@@ -85,6 +85,44 @@ async def test_one_that_has_been_down_for_long_is_named_and_one_that_is_renewed_
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
+
+
+async def test_what_holds_a_lease_gives_up_when_it_can_not_see_what_it_needs_for_long() -> None:
+    server, loop = ListWatchServer(), asyncio.get_running_loop()
+    server.faults += [Fault(Moment.FIRST_PAGE, answers(403, "no")) for _ in range(1_000)]
+    # What the cluster may lack is no reason.
+    server.faults += [Fault(Moment.FIRST_PAGE, answers(503, "no"), WORKLOADS) for _ in range(1_000)]
+    async with server.serving() as cluster:
+        together, cancelled = reflectors(cluster, TrainJob=True, Workload=False), asyncio.Event()
+
+        async def works() -> None:
+            try:
+                await together.run()
+            finally:
+                cancelled.set()
+
+        with pytest.raises(
+            UnfitError, match=r"^given up after 300 s: TrainJob in team-a has not been listed yet: list"
+        ):
+            await together.while_fit(works())
+        assert cancelled.is_set()
+        assert UNFIT_SECONDS <= loop.time() <= UNFIT_SECONDS + 20
+
+
+async def test_work_that_can_be_done_is_not_given_up_and_tells_how_it_ended() -> None:
+    server = ListWatchServer()
+    async with server.serving() as cluster:
+        together = reflectors(cluster, TrainJob=True)
+        watching = asyncio.create_task(together.run())
+
+        async def fails() -> None:
+            await asyncio.sleep(3 * UNFIT_SECONDS)
+            raise KeyError("ours")
+
+        with pytest.raises(KeyError, match="ours"):
+            await together.while_fit(fails())
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
 class Ends:

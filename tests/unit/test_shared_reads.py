@@ -50,6 +50,18 @@ async def test_who_asked_first_may_be_cancelled() -> None:
     assert await second == 1
 
 
+async def test_a_read_for_which_nobody_waits_any_more_ends_and_is_nobodys_answer() -> None:
+    server, reads, before = Server(), SharedReads[int](), asyncio.all_tasks()
+    waiting = [asyncio.create_task(reads.read("a", 0.0, server.answer)) for _ in range(3)]
+    await asyncio.sleep(0.5)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+    assert await reads.read("a", 0.0, server.answer) == 2
+
+
 async def test_answers_are_not_kept_for_ever() -> None:
     server, reads = Server(), SharedReads[int]()
     for number in range(100):

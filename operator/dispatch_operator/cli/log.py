@@ -3,6 +3,7 @@
 import json
 import logging
 from datetime import UTC, datetime
+from typing import Any
 
 from dispatch_operator.api.quoting import escaped
 
@@ -19,6 +20,10 @@ class TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name.
         """Return the line before a traceback."""
         return escaped(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: ANN401, N802 - logging's own.
+        """Return a traceback, set in: an error's text can't look like a line of ours either."""
+        return "\n".join(f"    {escaped(line)}" for line in super().formatException(ei).splitlines())
 
 
 class JsonFormatter(logging.Formatter):

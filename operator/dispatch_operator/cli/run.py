@@ -22,7 +22,8 @@ from dispatch_operator.controllers.frame import Frame
 from dispatch_operator.kube.client import NoClusterError, connected
 from dispatch_operator.kube.health import Health, answering
 from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
-from dispatch_operator.kube.reflectors import ReflectorEndedError
+from dispatch_operator.kube.reflectors import ReflectorEndedError, UnfitError
+from dispatch_operator.kube.stall_watch import telling_of_stalls
 from dispatch_operator.metrics.instruments import LEADER
 
 MOST_PORTS = 65_535
@@ -82,7 +83,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     \b
     Exit code:
       0  stopped by SIGTERM or SIGINT
-      1  there is no cluster to connect to, or the Lease was lost
+      1  there is no cluster to connect to, the Lease was lost, or it was given up after five minutes without a watch
       2  an option can't be used, such as an address that can't be listened on
 
     \b
@@ -107,7 +108,7 @@ def run_command(  # noqa: PLR0913 - one argument an option.
         asyncio.run(_run(options))
     except NoClusterError as error:
         raise click.ClickException(f"no cluster to connect to: {error}; name another with --kubeconfig") from error
-    except (LeaseLostError, ReflectorEndedError) as error:
+    except (LeaseLostError, ReflectorEndedError, UnfitError) as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -128,6 +129,7 @@ class Options(NamedTuple):
 async def _run(options: Options) -> None:
     """Connect, wait for the Lease when there is one, and serve until a signal comes."""
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(telling_of_stalls())
         client = await stack.enter_async_context(connected(options.kubeconfig))
         health = Health(lambda: client.authorized)
         if options.address:
@@ -138,8 +140,10 @@ async def _run(options: Options) -> None:
             health.unready = frame.reflectors.unready
             health.collectors = (frame.collector,)
             LEADER.set(1)
+            serving = frame.serve(_identity(), partial(lead, client.api, lease) if lease and options.selector else None)
             try:
-                await frame.serve(_identity(), partial(lead, client.api, lease) if lease and options.selector else None)
+                # Without a Lease nobody waits for this one's place.
+                await (frame.reflectors.while_fit(serving) if lease else serving)
             finally:
                 health.unready = None
                 health.collectors = ()

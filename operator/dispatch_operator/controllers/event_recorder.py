@@ -185,7 +185,7 @@ class EventRecorder:
             self._posted.popitem(last=False)
 
     def _log(self, error: ApiError) -> None:
-        kind = error.verb, error.status, error.reason, error.effect
+        kind = error.verb, error.status, error.effect
         level = logging.DEBUG if kind in self._failures else logging.WARNING
         self._failures.add(kind)
         logger.log(level, "an Event can't be posted: %s", escaped(str(error)))

@@ -1,7 +1,7 @@
 """Runs the reflectors of a process together, and says which of them keep it from being ready."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple, NoReturn
 
 from dispatch_operator.kube.reflector import Reflector
@@ -9,6 +9,15 @@ from dispatch_operator.kube.reflector import Reflector
 
 class ReflectorEndedError(Exception):
     """A reflector ended, which it never does by itself: the process would be blind in part, and must end."""
+
+
+class UnfitError(Exception):
+    """What is needed could not be watched for long: another operator may be able to, and this one is in its way."""
+
+
+UNFIT_SECONDS = 300.0
+"""For which a required watch may be down, or never listed, before what holds a Lease gives it up."""
+LOOK_SECONDS = 10.0
 
 
 class Supervised(NamedTuple):
@@ -52,6 +61,31 @@ class Reflectors:
         if down > patience:
             return f"{reflector} has not been watched for {down:.0f} s{fault}"
         return ""
+
+    async def while_fit(self, work: Awaitable[None]) -> None:
+        """Await some work that needs what is watched; it is cancelled when that has been down for too long.
+
+        Raises:
+            UnfitError: It was.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                await asyncio.wait({task}, timeout=LOOK_SECONDS)
+                if not task.done() and (unfit := self._unfit()):
+                    raise UnfitError(f"given up after {UNFIT_SECONDS:.0f} s: {'; '.join(unfit)}")
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        task.result()
+
+    def _unfit(self) -> list[str]:
+        now = self._clock()
+        return [
+            self._problem(reflector, UNFIT_SECONDS)
+            for reflector, required in self._supervised
+            if required and (since := reflector.state.since) is not None and now - since > UNFIT_SECONDS
+        ]
 
     async def listed(self) -> None:
         """Wait until each has told its first list, or has failed: a kind that is not served keeps no other waiting."""

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
-from typing import Any, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -10,9 +11,12 @@ KEPT_SECONDS = 60.0
 """After which an answer is forgotten when another is asked for; what waits for its turn for longer reads anew."""
 
 
-class _Read(NamedTuple, Generic[T]):
+@dataclass
+class _Read(Generic[T]):
     begun: float
     answer: asyncio.Task[T]
+    waiting: int = 0
+    """How many wait for the answer."""
 
 
 class SharedReads(Generic[T]):
@@ -35,8 +39,16 @@ class SharedReads(Generic[T]):
         if read is None or read.begun < woken:
             self._forget(what, now)
             read = self._reads[what] = _Read(now, asyncio.create_task(make()))
-        # Who asked first may be cancelled; the others still wait.
-        return await asyncio.shield(read.answer)
+        read.waiting += 1
+        try:
+            # Who asked first may be cancelled while others still wait.
+            return await asyncio.shield(read.answer)
+        finally:
+            read.waiting -= 1
+            if not read.waiting and not read.answer.done():
+                read.answer.cancel()
+                if self._reads.get(what) is read:
+                    del self._reads[what]
 
     def _forget(self, what: Hashable, now: float) -> None:
         self._reads.pop(what, None)
