@@ -363,3 +363,40 @@ async def test_in_kueue_mode_the_train_job_tells_the_mode(gate: str) -> None:
     start = await operator.settle()
     assert conditions(start) == conditions({"status": before})
     assert condition(start, "WorkloadGated")["status"] == "True"
+
+
+@pytest.mark.parametrize("field", ["reference", "copy", "source", "outcome", "conditions"])
+@pytest.mark.parametrize("gate", ["Closed", "Open"])
+async def test_a_field_that_an_older_crd_prunes_is_told_and_stops_nothing(
+    api: FakeApi, caplog: pytest.LogCaptureFixture, field: str, gate: str
+) -> None:
+    operator = await begun(api, gate)
+    operator.checks_invariants = False
+    job = api.one(JOB)
+    patch = api.patch
+
+    async def prunes(kind: str, namespace: str, name: str, body: Object, **how: Any) -> Object:
+        if kind == START:
+            body = {**body, "status": {**body["status"], field: None}}
+        return await patch(kind, namespace, name, body, **how)
+
+    api.patch = prunes  # type: ignore[method-assign]
+    loses(api, lambda status: status.pop(field, None))
+    api.edit(START, lambda start: start["spec"].update(retry="OnChange", gate="Held" if gate == "Open" else gate))
+    if field == "outcome":
+        ends(api, FAILED)
+    for _ in range(5):
+        api.requests.clear()
+        await operator.reconcile()
+        assert len(api.writes()) <= 2
+        assert not {"delete", "create"} & {request.verb for request in api.requests}
+    assert f"the served CRD does not keep status.{field}" in caplog.text
+    assert api.one(JOB)["metadata"]["uid"] == job["metadata"]["uid"]
+
+
+async def test_nothing_stays_of_an_outcome_that_is_not_true(api: FakeApi) -> None:
+    operator = await begun(api, "Open")
+    loses(api, lambda status: status.update(phase="Failed", outcome={"state": "Failed", "pod": "x", "exitCode": 3}))
+    ends(api, COMPLETE)
+    start = await operator.settle()
+    assert start["status"]["outcome"] == {"state": "Succeeded", "message": "all jobs completed"}

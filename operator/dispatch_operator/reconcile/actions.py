@@ -320,8 +320,13 @@ def patch_start_status(start: DispatchStart, status: StartStatus) -> Patch:
 
 def _patch_status(slot: Slot, obj: DispatchStart | DispatchBackend, status: Status) -> Patch:
     meta = obj.metadata
-    # What does not stand any more is taken away, also where it was nothing that could be read.
-    gone: dict[str, Any] = dict.fromkeys(field.encode_name for field in structs.fields(status))
     versions = {"uid": meta.uid, "resourceVersion": meta.resource_version}
-    body = {"metadata": versions, "status": {**gone, **status.as_json()}}
+    body = {"metadata": versions, "status": _exactly(status)}
     return Patch(slot, obj.KIND, meta.name, body, subresource="status")
+
+
+def _exactly(status: Status) -> dict[str, Any]:
+    """Return a merge patch that takes away what does not stand any more, also where that could not be read."""
+    told = status.as_json()
+    values = ((field.encode_name, getattr(status, field.name)) for field in structs.fields(status))
+    return {key: _exactly(value) if isinstance(value, Status) else told.get(key) for key, value in values}

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from dispatch_operator.api.enums import Condition, ConditionStatus, Phase
+from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
@@ -120,6 +121,10 @@ class Reconciler:
                     continue
             else:
                 self._keep_written(observed, decision, answer)
+                if isinstance(decision, PatchStatus) and (lacking := _lacking(decision.status, answer)):
+                    # Only what the answer holds is acted on, and what it lacks would be written over and over.
+                    logger.warning("%s/%s: the served CRD does not keep %s; upgrade the CRDs", *key, lacking)
+                    return Result(requeue=True)
             observed = observed.apply(decision, answer, begun)
         return Result(requeue=observed is not None)
 
@@ -190,6 +195,12 @@ def _not_for_ever(result: Result, observed: Observed) -> Result:
         meta = observed.start.metadata
         return Result(requeue_after=LOOK_AGAIN * (1 + spread(f"{meta.namespace}/{meta.name}")) / 2)
     return result
+
+
+def _lacking(sent: StartStatus, answer: Answer) -> str:
+    """Name the fields of a status that were sent, and that the API server did not keep: its CRD is an older one."""
+    kept = answer.status.as_json() if isinstance(answer, DispatchStart) else {}
+    return ", ".join(f"status.{field}" for field, value in sent.as_json().items() if kept.get(field) != value)
 
 
 def _try_again(key: Key, error: ApiError) -> Result:
