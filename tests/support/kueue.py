@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from controlplane import Cluster
@@ -103,6 +104,26 @@ def set_check(cluster: Cluster, workload: Object, check: str, state: str) -> Non
     entry = {"name": check, "state": state, "message": "set by a test", "lastTransitionTime": _now()}
     body = {"apiVersion": API_VERSION, "kind": "Workload", "metadata": meta, "status": {"admissionChecks": [entry]}}
     apply(cluster, [body], "--subresource=status", "--force-conflicts", "--field-manager=a-check-controller")
+
+
+@contextmanager
+def workloads_denied(cluster: Cluster) -> Iterator[None]:
+    """Let nobody create or change a Workload: Kueue's webhook for them does not answer."""
+    name = "kueue-validating-webhook-configuration"
+    webhooks = json.loads(cluster.kubectl("get", "validatingwebhookconfiguration", name, "--output=json"))["webhooks"]
+    number = [one["name"] for one in webhooks].index("vworkload.kb.io")
+
+    def answers_at(url: str) -> None:
+        change = {"op": "replace", "path": f"/webhooks/{number}/clientConfig/url", "value": url}
+        cluster.kubectl(
+            "patch", "validatingwebhookconfiguration", name, "--type=json", f"--patch={json.dumps([change])}"
+        )
+
+    try:
+        answers_at("https://127.0.0.1:9/nobody")
+        yield
+    finally:
+        answers_at(webhooks[number]["clientConfig"]["url"])
 
 
 def until_active(cluster: Cluster, cluster_queue: str) -> None:

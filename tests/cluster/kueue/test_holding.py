@@ -5,7 +5,7 @@ from typing import Any
 
 from cluster.conftest import USER
 from support.builders import NAME
-from support.kueue import CHECK, checks_of, condition_of
+from support.kueue import CHECK, checks_of, condition_of, workloads_denied
 from support.waiting import throughout, until
 
 from .conftest import QueuedTeam
@@ -56,6 +56,24 @@ def test_a_job_is_held_while_it_waits_for_quota(team: QueuedTeam) -> None:
     team.set_gate("llama-s1", "Open")
     team.until_told("llama-s1", "Succeeded", "Queued", "maximum capacity (100)")
     assert team.workload()["spec"]["active"] is True
+
+
+def test_a_job_that_runs_on_is_not_told_as_held(team: QueuedTeam) -> None:
+    team.start(forever=True, gate="Open")
+    team.until_phase("llama-s1", "Running")
+    with workloads_denied(team.cluster):
+        team.set_gate("llama-s1", "Held")
+        start = team.until_phase("llama-s1", "Holding")
+        told = until(
+            "it says why",
+            lambda: condition_of(team.get("dispatchstart", "llama-s1"), "Reconciling")["message"].partition(
+                "vworkload"
+            )[1],
+        )
+        assert (start["status"]["phase"], told) == ("Holding", "vworkload")
+        assert team.all("pods")
+    team.until_phase("llama-s1", "Held")
+    until("the pods are gone", lambda: not team.all("pods"))
 
 
 def test_a_held_jobs_workload_that_somebody_deleted_is_held_again(team: QueuedTeam) -> None:

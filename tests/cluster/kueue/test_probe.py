@@ -5,7 +5,7 @@ from typing import Any
 
 from support.backends import unproven
 from support.install import apply
-from support.kueue import CHECK, make_local_queue
+from support.kueue import CHECK, condition_of, make_local_queue
 from support.waiting import until
 
 from .conftest import QUEUE, QueuedTeam
@@ -43,3 +43,22 @@ def test_a_check_that_is_not_listed_is_named(make_team: Callable[..., QueuedTeam
     found = unproven(team.until_probed(proven=False)["status"])
     assert found.keys() == {"start-gate"}
     assert f"does not name the admission check {CHECK}" in found["start-gate"]
+
+
+def test_a_probe_is_a_guest_in_a_quota_of_one_train_job(team: QueuedTeam) -> None:
+    hard = {"count/trainjobs.trainer.kubeflow.org": "1"}
+    team.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "one"}, "spec": {"hard": hard}})
+    # The probe and the Start come for the same place at the same time.
+    team.patch("dbackend", "default", {"spec": {"timeouts": {"hold": "2s"}}})
+    team.start(forever=True)
+    team.until_phase("llama-s1", "Gated")
+    team.until_probed()
+    proof = team.get("dbackend", "default")["status"]["gates"]
+    team.patch("dbackend", "default", {"spec": {"gpuResource": "amd.com/gpu"}})
+
+    def told() -> str:
+        return str(condition_of(team.get("dbackend", "default"), "Reconciling").get("message"))
+
+    until("the probe finds it full", lambda: "exceeded quota: one" in told())
+    assert team.get("dbackend", "default")["status"]["gates"] == proof
+    assert unproven(team.get("dbackend", "default")["status"]) == {}

@@ -7,7 +7,15 @@ from typing import Any
 
 from support.backends import unproven
 from support.install import apply
-from support.kueue import CHECK, FLAVOR, condition_of, make_flavor, make_local_queue
+from support.kueue import (
+    CHECK,
+    FLAVOR,
+    condition_of,
+    make_flavor,
+    make_local_queue,
+    make_priority_class,
+    workloads_denied,
+)
 from support.waiting import until
 
 from .conftest import QUEUE, QueuedTeam
@@ -49,8 +57,11 @@ def test_no_cluster_queue(proven: QueuedTeam) -> None:
     assert f"ClusterQueue {proven.namespace} of LocalQueue {QUEUE} does not exist" in refused(proven)
 
 
-def test_a_queue_that_is_inactive_and_does_not_name_the_check(proven: QueuedTeam) -> None:
+def test_a_queue_that_is_inactive_and_does_not_name_the_check(make_team: Callable[..., QueuedTeam]) -> None:
+    proven = make_team(grace_period="1s")
+    proven.until_probed()
     proven.change_queue(checks=(), stopPolicy="Hold")
+    # What may pass is waited for ten times as long.
     message = refused(proven)
     assert f"ClusterQueue {proven.namespace} does not name the admission check {CHECK}" in message
     assert f"ClusterQueue {proven.namespace} is not active: Stopped: Can't admit new workloads: is stopped." in message
@@ -81,6 +92,32 @@ def test_a_failed_start_makes_the_backend_observe_only_until_it_is_proven_again(
     assert found.keys() == {"start-gate"}
     apply(proven.cluster, [make_local_queue(QUEUE, proven.namespace, proven.namespace)])
     proven.until_probed()
+
+
+def test_a_start_outlasts_a_kueue_that_can_make_no_workload(proven: QueuedTeam) -> None:
+    with workloads_denied(proven.cluster):
+        proven.start()
+        proven.until_told("llama-s1", "WorkloadGated", "Starting", "after 3s", "Kueue can't make Workloads")
+    proven.until_phase("llama-s1", "Gated")
+
+
+def test_a_priority_class_orders_the_job_and_is_missed(proven: QueuedTeam) -> None:
+    proven.patch("dispatchbackend", "default", {"spec": {"kueue": {"priorityClass": "rare"}}})
+    found = unproven(proven.until_probed(proven=False)["status"])
+    assert "WorkloadPriorityClass rare does not exist" in found["start-gate"]
+    apply(proven.cluster, [make_priority_class("rare", 77)])
+    proven.until_probed()
+    proven.start()
+    proven.until_phase("llama-s1", "Gated")
+    assert proven.workload()["spec"]["priority"] == 77
+
+
+def test_a_check_that_is_off_its_queue_for_a_moment_refuses_nothing(proven: QueuedTeam) -> None:
+    proven.change_queue(checks=())
+    proven.start()
+    proven.until_told("llama-s1", "WorkloadGated", "Starting", "after 3s", f"does not name the admission check {CHECK}")
+    proven.change_queue(checks=(CHECK,))
+    proven.until_phase("llama-s1", "Gated")
 
 
 def test_the_wait_ends_when_the_check_is_listed(proven: QueuedTeam) -> None:

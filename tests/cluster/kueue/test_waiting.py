@@ -1,5 +1,6 @@
 """What keeps an opened job from running, in Kueue's own words, and what Kueue takes back."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from support.kueue import (
     QUEUE_NAME,
     activate,
     make_check,
+    make_local_queue,
     make_priority_class,
     set_check,
     until_active,
@@ -117,3 +119,47 @@ def test_a_job_that_kueue_deactivated_is_reported_and_not_fought_over(team: Queu
 
     throughout("nobody reactivates it", lambda: team.workload()["spec"]["active"] is False, seconds=3)
     assert patches() == 0
+    # Kueue does not take it back when it is activated, but makes another Workload when this one is deleted.
+    deactivated = team.workload()
+    name = deactivated["metadata"]["name"]
+    team.patch("workload", name, {"spec": {"active": True}})
+    team.until_told("llama-s1", "Succeeded", "Queued", f"anew once Workload {name} is deleted")
+    team.kubectl("delete", "workload", name, "--wait=false")
+    other_workload = until(
+        "another Workload",
+        lambda: (found := team.workload())["metadata"]["uid"] != deactivated["metadata"]["uid"] and found,
+    )
+    set_check(team.cluster, other_workload, other, "Ready")
+    team.until_phase("llama-s1", "Succeeded")
+
+
+def test_what_keeps_a_job_back_is_told_of_the_queue_and_its_checks(team: QueuedTeam) -> None:
+    team.until_probed()
+    team.start()
+    team.until_phase("llama-s1", "Gated")
+    apply(team.cluster, [make_local_queue(QUEUE, team.namespace, team.namespace, stopPolicy="Hold")])
+    team.set_gate("llama-s1", "Open")
+    team.until_told("llama-s1", "Succeeded", f"LocalQueue {QUEUE} is not active: Stopped: LocalQueue is stopped")
+    apply(team.cluster, [make_local_queue(QUEUE, team.namespace, team.namespace, stopPolicy="None")])
+    team.until_phase("llama-s1", "Succeeded")
+
+
+def test_a_queue_whose_check_is_missing_says_so(team: QueuedTeam) -> None:
+    team.until_probed()
+    team.start()
+    team.until_phase("llama-s1", "Gated")
+    team.change_queue(checks=(CHECK, "never-made"))
+    until("it is inactive", lambda: "never-made" in json.dumps(team.get("clusterqueue", team.namespace)["status"]))
+    team.set_gate("llama-s1", "Open")
+    team.until_told("llama-s1", "Succeeded", f"ClusterQueue {team.namespace} is not active", "never-made")
+
+
+def test_a_running_job_whose_workload_is_deleted_is_queued_until_it_runs_again(team: QueuedTeam) -> None:
+    team.start(forever=True, gate="Open")
+    team.until_phase("llama-s1", "Running")
+    # All quota is taken away first, so that it can't come back at once.
+    team.change_queue(checks=(CHECK,), stopPolicy="Hold")
+    team.kubectl("delete", "workload", team.workload()["metadata"]["name"], "--wait=false")
+    team.until_phase("llama-s1", "Queued")
+    team.change_queue(checks=(CHECK,), stopPolicy="None")
+    team.until_phase("llama-s1", "Running")
