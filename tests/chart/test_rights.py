@@ -52,6 +52,9 @@ class Scene:
         install_queues(self.cluster, self.namespace, by_hand=bool(self.served))
         for queue in ("fit", "unfit"):
             kueue = {"queue": queue, "admissionCheck": self.namespace}
+            if queue == "unfit":
+                # Whether it exists is read when a Workload is missed.
+                kueue["priorityClass"] = "never-made"
             timeouts = {"workload": "1s" if queue == "unfit" else "60s", "hold": "100ms"}
             self.apply(make_backend(queue, runtimes=names, probeRuntime=names[0], kueue=kueue, timeouts=timeouts))
 
