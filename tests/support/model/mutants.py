@@ -349,8 +349,8 @@ MUTANTS = (
     Mutant(
         "Kueue mode",
         "a release rests on the recorded phase",
-        "Kueue, held and released",
-        "is not where it is wanted",
+        "Kueue deactivates the job",
+        "what Kueue deactivated was released",
         _instead(kueue, "opening", _releases_if(lambda observed, _: observed.start.status.phase in kueue.HOLDS)),
     ),
     Mutant(
