@@ -1,6 +1,5 @@
 """What keeps an opened job from running, in Kueue's own words, and what Kueue takes back."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -142,16 +141,6 @@ def test_what_keeps_a_job_back_is_told_of_the_queue_and_its_checks(team: QueuedT
     team.until_told("llama-s1", "Succeeded", f"LocalQueue {QUEUE} is not active: Stopped: LocalQueue is stopped")
     apply(team.cluster, [make_local_queue(QUEUE, team.namespace, team.namespace, stopPolicy="None")])
     team.until_phase("llama-s1", "Succeeded")
-
-
-def test_a_queue_whose_check_is_missing_says_so(team: QueuedTeam) -> None:
-    team.until_probed()
-    team.start()
-    team.until_phase("llama-s1", "Gated")
-    team.change_queue(checks=(CHECK, "never-made"))
-    until("it is inactive", lambda: "never-made" in json.dumps(team.get("clusterqueue", team.namespace)["status"]))
-    team.set_gate("llama-s1", "Open")
-    team.until_told("llama-s1", "Succeeded", f"ClusterQueue {team.namespace} is not active", "never-made")
 
 
 def test_a_running_job_whose_workload_is_deleted_is_queued_until_it_runs_again(team: QueuedTeam) -> None:
