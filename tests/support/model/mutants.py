@@ -217,7 +217,7 @@ MUTANTS = (
         "Live verdicts",
         "a cached absence is Lost",
         "two operators, and stale reads",
-        "is Lost without a cause",
+        "was recorded as Lost though its TrainJob stands",
         _instead(started, "standing", _absent_says_the_cache),
     ),
     Mutant(

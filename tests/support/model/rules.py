@@ -70,6 +70,9 @@ def wrong_with_write(
         old, new = before[slot], after[slot]
         if old and new and is_started(old) and old.uid == new.uid and phase(new) in {"Refused", "Stopping"}:
             yield "a refusal was recorded over a Start"
+        job, lost = before[TRAINS], old and new and phase(old) != "Lost" and phase(new) == "Lost"
+        if lost and new and job and job.uid == at(new.value, "status", "reference", "uid"):
+            yield f"{new.uid} was recorded as Lost though its TrainJob stands"
     teller = next((start for start in (before[slot] for slot in STARTS) if start and start.uid == writer), None)
     if before[BACKED] is not after[BACKED] and teller and phase(teller) not in {"Refused", "Stopping"}:
         yield "a backend was doubted before a refusal was recorded"
