@@ -28,7 +28,7 @@ from dispatch_operator.reconcile.backend.unproven import mark_unproven
 from dispatch_operator.reconcile.gates import kueue
 from dispatch_operator.reconcile.gates.gate import is_open, wants_open
 from dispatch_operator.reconcile.observation import Observation, Observed, Origin
-from dispatch_operator.reconcile.ownership import Ownership, Standing
+from dispatch_operator.reconcile.ownership import Standing
 from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
 from dispatch_operator.reconcile.teardown import stop
@@ -265,7 +265,7 @@ MUTANTS = (
     Mutant(
         "Record before acting",
         "a backend is doubted before the refusal is recorded",
-        "two operators",
+        "humans edit and replace the TrainJob",
         "was doubted before a refusal was recorded",
         _instead(decide, "_conclude", _mark_unproven_at_once),
     ),
@@ -420,8 +420,8 @@ MUTANTS = (
         "Ownership",
         "every TrainJob of the name is ours",
         "humans replace the TrainJob in a Start",
-        "which its Start uses, was deleted",
-        _instead(ownership, "ownership_of_train_job", lambda *_: Ownership.OURS),
+        "of another was changed",
+        _instead(ownership, "made_for", lambda obj, _start: obj is not None),
     ),
     Mutant(
         "Orphaned copies",
