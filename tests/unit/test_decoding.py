@@ -134,10 +134,10 @@ async def test_a_line_that_is_cut_off_around_such_an_object_is_no_event(line: st
 
 
 def test_a_value_is_decoded_alone() -> None:
-    assert decoded(' {"a": [1]} ') == {"a": [1]}
+    assert decoded(b' {"a": [1]} ') == {"a": [1]}
     for text in ("", "{} {}", "{"):
         with pytest.raises(ValueError, match="char"):
-            decoded(text)
+            decoded(text.encode())
 
 
 async def chunks_of(data: bytes, size: int) -> AsyncIterator[bytes]:

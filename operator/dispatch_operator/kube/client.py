@@ -488,7 +488,7 @@ def _text(body: bytes) -> str:
 def _json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
     """Decode an answer; None when it is no JSON."""
     try:
-        return decoded(body.decode())
+        return decoded(body)
     except ValueError:
         return None
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from msgspec import structs
-
 from dispatch_operator.api.group import (
     ANNOTATION_GATED_BY,
     ANNOTATION_HELD,
@@ -21,7 +19,7 @@ from dispatch_operator.api.group import (
     NODE,
 )
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.api.models.status import BackendStatus, StartStatus, Status
+from dispatch_operator.api.models.status import BackendStatus, StartStatus, Status, fields_of
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 from dispatch_operator.records.kueue import Workload
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
@@ -328,5 +326,5 @@ def _patch_status(slot: Slot, obj: DispatchStart | DispatchBackend, status: Stat
 def _exactly(status: Status) -> dict[str, Any]:
     """Return a merge patch that takes away what does not stand any more, also where that could not be read."""
     told = status.as_json()
-    values = ((field.encode_name, getattr(status, field.name)) for field in structs.fields(status))
+    values = ((field.encode_name, getattr(status, field.name)) for field in fields_of(type(status)))
     return {key: _exactly(value) if isinstance(value, Status) else told.get(key) for key, value in values}

@@ -1,6 +1,7 @@
 """The operator's own two kinds, as it sees them: the spec read once, the status as far as it can be relied on."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar
 
 from dispatch_operator.api import duration
@@ -72,7 +73,7 @@ class DispatchBackend:
     @property
     def call_timeout(self) -> float:
         """The bound of each request in seconds."""
-        return duration.seconds(self.valid.spec.timeouts.call) if self.valid else DEFAULT_CALL_TIMEOUT
+        return _seconds(self.valid.spec.timeouts.call) if self.valid else DEFAULT_CALL_TIMEOUT
 
     @property
     def probe_runtime(self) -> tuple[Kind, str]:
@@ -81,3 +82,9 @@ class DispatchBackend:
             return Kind.CLUSTER_TRAINING_RUNTIME, ""
         reference = self.valid.spec.probe_runtime
         return Kind(reference.kind), reference.name
+
+
+@lru_cache(maxsize=64)
+def _seconds(text: str) -> float:
+    """Read a backend's time-out, which is asked for at each request."""
+    return duration.seconds(text)

@@ -4,9 +4,11 @@ These are records: small, immutable, and compared by value. They are also the so
 """
 
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, field, json
+from msgspec import Meta, Struct, field, json, structs
+from msgspec.structs import FieldInfo
 
 from dispatch_operator.api.enums import BackendGate, ConditionStatus, ErrorClass, ErrorKind, Phase
 from dispatch_operator.api.enums import Condition as ConditionType
@@ -42,6 +44,12 @@ class Status(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
         """Return it as JSON for a request's body, defaults left out."""
         made: dict[str, Any] = json.decode(json.encode(self))
         return made
+
+
+@cache
+def fields_of(status: type[Status]) -> tuple[FieldInfo, ...]:
+    """Return the fields of a record; msgspec finds them out anew each time, which takes longer than to read them."""
+    return structs.fields(status)
 
 
 class ObjectReference(Status, frozen=True):
