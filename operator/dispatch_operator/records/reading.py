@@ -9,12 +9,13 @@ from dispatch_operator.api import times
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import InvalidObject, StartReading, read_backend, read_start
 from dispatch_operator.api.models.reading import without_nulls
-from dispatch_operator.api.models.status import BackendStatus, StartStatus, Status
+from dispatch_operator.api.models.status import BackendStatus, StartStatus, Status, fields_of
 from dispatch_operator.api.names import is_job, is_submission, object_name
 from dispatch_operator.records.base import KubeObject, ObjectMeta
 from dispatch_operator.records.core import Event, Job, Pod
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 from dispatch_operator.records.kueue import AdmissionCheck, ClusterQueue, LocalQueue, Workload, WorkloadPriorityClass
+from dispatch_operator.records.shared_texts import with_shared_texts
 from dispatch_operator.records.trainer import ClusterTrainingRuntime, JobSet, TrainingRuntime, TrainJob
 
 Json = Mapping[str, Any]
@@ -70,9 +71,22 @@ def read_watched(kind: Kind, raw: Json) -> AnyRecord:
     Raises:
         RecordError: It is not what its kind promises.
     """
+    if kind not in _OTHERS:
+        return read_record(kind, raw)
+    metadata = with_shared_texts(_read_of(raw.get("metadata")))
     if kind in {Kind.TRAINING_RUNTIME, Kind.CLUSTER_TRAINING_RUNTIME}:
-        return _converted({"metadata": raw.get("metadata")}, _OTHERS[kind])
-    return _converted(raw, _OTHERS[kind]) if kind in _OTHERS else read_record(kind, raw)
+        return _converted({"metadata": metadata}, _OTHERS[kind])
+    return _converted(
+        {**raw, "metadata": metadata, "status": with_shared_texts(raw.get("status") or {})}, _OTHERS[kind]
+    )
+
+
+def _read_of(metadata: object) -> object:
+    """Leave out the largest part of all metadata, which nobody reads."""
+    match metadata:
+        case {"managedFields": _}:
+            return {key: value for key, value in metadata.items() if key != "managedFields"}  # type: ignore[attr-defined]
+    return metadata
 
 
 def read_dispatch_start(raw: Json) -> DispatchStart:
@@ -83,10 +97,10 @@ def read_dispatch_start(raw: Json) -> DispatchStart:
     """
     reading = read_start(raw)
     return DispatchStart(
-        metadata=_converted(raw.get("metadata") or {}, ObjectMeta),
+        metadata=_converted(with_shared_texts(_read_of(raw.get("metadata") or {})), ObjectMeta),
         reading=reading,
         target=_target(reading),
-        status=as_far_as_it_fits(raw.get("status"), StartStatus),
+        status=as_far_as_it_fits(with_shared_texts(raw.get("status")), StartStatus),
         is_probe=raw.get("kind") == Kind.DISPATCH_BACKEND,
         status_was_written=_status_was_written(raw),
     )
@@ -133,7 +147,7 @@ def as_far_as_it_fits(raw: object, status: type[S]) -> S:
     items that fit are kept.
     """
     held: dict[str, Any] = {}
-    for field in msgspec.structs.fields(status) if isinstance(raw, Mapping) else ():
+    for field in fields_of(status) if isinstance(raw, Mapping) else ():
         value = cast("Json", raw).get(field.encode_name)
         if value is None:
             continue
