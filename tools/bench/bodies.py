@@ -103,4 +103,5 @@ def _of(start: Object, body: bytes) -> Object:
     made: Object = json.decode(
         cloned(body, int(meta["name"].rpartition("-")[2])).replace(UID.encode(), meta["uid"].encode())
     )
+    made["metadata"]["namespace"] = meta["namespace"]
     return made

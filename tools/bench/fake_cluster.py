@@ -54,9 +54,13 @@ class FakeCluster:
             time.sleep(POLL_SECONDS)
 
     def requests(self) -> Object:
-        """Return what anybody asked since this was asked last, Events aside."""
+        """Return what the operator asked since this was asked last, Events aside."""
         told = self.control("requests")
-        return {request: count for request, count in told.items() if not request.endswith(" events")}
+        return {
+            request: count
+            for request, count in told.items()
+            if request.startswith("dispatch-operator ") and not request.endswith(" events")
+        }
 
     def _ask(self, path: str, body: bytes = b"{}") -> Object:
         headers = {"Accept": "application/json", "Content-Type": "application/json"}

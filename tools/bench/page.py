@@ -14,7 +14,9 @@ BEGIN, END = "<!-- Written by make bench. -->", "<!-- The end of what make bench
 def write(run: Run, machine: str) -> None:
     """Write the figures of a run into the page, and its plot."""
     figures = (
-        f"Measured on {machine}.\n\n{table.as_markdown(table.rows(run))}\n\n### Growth\n{table.growth(run.crowds)}"
+        f"Measured on {machine}.\n\n{table.as_markdown(table.rows(run))}\n\n"
+        f"### Growth\n{table.growth(run.crowds)}\n\n"
+        f"![How it grows]({PLOT.name})\n\nThe dashed lines are the goals."
     )
     _write_between(PAGE, figures)
     PLOT.write_text(svg(_curves(run)))
