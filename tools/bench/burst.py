@@ -8,13 +8,11 @@ from typing import NamedTuple
 
 from bench.bare import Bare, bare_client
 from bench.bodies import train_job_on
-from bench.latency import latency
+from bench.latency import GATED, latency
 from bench.process import operator
 from bench.starts import ROOT, make_start
 from controlplane import Cluster, running
 
-GATED = ": Gated:"
-"""What the operator logs of each Start that is whole."""
 RUNTIME = "torch-dispatch"
 SDK = ROOT / ".venv-bench" / "bin" / "python"
 FLOOR, SINGLE_FLOOR, OPERATOR, KUBECTL, KUBEFLOW = "floor", "single-floor", "operator", "kubectl", "kubeflow"

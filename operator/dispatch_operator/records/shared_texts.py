@@ -13,7 +13,7 @@ OWN = frozenset({"uid", "name", "namespace", "resourceVersion"})
 
 def with_shared_texts(value: Any, levels: int = DEEPEST) -> Any:  # noqa: ANN401 - any JSON value
     """Return a JSON value whose short texts are the very ones that other objects hold, too."""
-    if isinstance(value, str):
+    if type(value) is str:
         return sys.intern(value) if len(value) <= LONGEST else value
     if not levels:
         return value
