@@ -57,16 +57,16 @@ test-alone: $(VENV)/.installed
 PURE := */api/*,*/checks/*,*/records/*,*/render/*,*/reconcile/*,*/preflight/probe_start.py,*/preflight/ulid.py
 IMPURE := */reconcile/reconciler.py
 
-bench: $(VENV)/.installed .venv-bench/.dependencies ## Measure the operator, and write docs/performance.md.
+bench: $(VENV)/.installed $(VENV)/sdk/.dependencies ## Measure the operator, and write docs/performance.md.
 	$(BIN)/python -m bench
 
 bench-quick: $(VENV)/.installed ## Measure less, in three minutes, and write nothing.
 	$(BIN)/python -m bench --quick
 
 # The Kubeflow SDK, which the operator is compared with, brings a Kubernetes client of its own.
-.venv-bench/.dependencies: requirements/bench.txt
-	$(PYTHON) -m venv --clear .venv-bench
-	.venv-bench/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+$(VENV)/sdk/.dependencies: requirements/bench.txt
+	$(PYTHON) -m venv --clear $(VENV)/sdk
+	$(VENV)/sdk/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	touch $@
 
 cluster: $(VENV)/.installed ## Keep a control plane up until Ctrl-C, and print its KUBECONFIG (KUEUE=1 for Kueue too).
@@ -94,4 +94,4 @@ lock: ## Lock the dependencies anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/bench.in -o requirements/bench.txt
 
 clean: ## Remove what was made here (the control plane's programs stay in the cache).
-	rm -rf $(VENV) .venv-bench dist build .coverage* .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist build .coverage* .mypy_cache .pytest_cache .ruff_cache

@@ -14,7 +14,7 @@ from bench.starts import ROOT, make_start
 from controlplane import Cluster, running
 
 RUNTIME = "torch-dispatch"
-SDK = ROOT / ".venv-bench" / "bin" / "python"
+SDK = ROOT / ".venv" / "sdk" / "bin" / "python"
 FLOOR, SINGLE_FLOOR, OPERATOR, KUBECTL, KUBEFLOW = "floor", "single-floor", "operator", "kubectl", "kubeflow"
 
 
