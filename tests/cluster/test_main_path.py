@@ -158,6 +158,24 @@ def test_what_was_submitted_can_not_be_changed(team: Team, change: Object, want:
         team.patch("dispatchstart", "llama-s1", {"spec": change})
 
 
+@pytest.mark.parametrize(
+    ("timeout", "says", "not_said"),
+    [
+        ("100000h", "must be at most 1h", "greater than zero"),
+        (f"{'9' * 60}h", "must be at most 1h", "greater than zero"),
+        ("59m61s", "must be at most 1h", "greater than zero"),
+        ("0s", "must be a duration greater than zero", "at most"),
+        ("soon", "must be a duration greater than zero", "at most"),
+    ],
+)
+def test_a_timeout_is_bounded_and_told_in_our_own_words(team: Team, timeout: str, says: str, not_said: str) -> None:
+    with pytest.raises(KubectlError) as refused:
+        team.patch("dispatchbackend", "default", {"spec": {"timeouts": {"hold": timeout}}})
+    assert says in str(refused.value)
+    assert not_said not in str(refused.value)
+    team.patch("dispatchbackend", "default", {"spec": {"timeouts": {"hold": "1h"}}})
+
+
 def test_an_opened_gate_does_not_go_back_to_closed(team: Team) -> None:
     team.apply(make_start(gate="Open"))
     team.until_phase("llama-s1", "Succeeded")
