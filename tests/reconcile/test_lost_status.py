@@ -219,6 +219,19 @@ async def test_an_ended_job_is_never_run_again(api: FakeApi, how: Object, lost: 
     assert start["status"]["phase"] in {before["phase"], "Lost", "Failed", "Succeeded"}
 
 
+@pytest.mark.parametrize("annotation", [None, "", "torch-dispatch u 1", "ClusterTrainingRuntime/torch-dispatch u one"])
+async def test_a_source_that_the_copy_does_not_tell_stays_unknown(api: FakeApi, annotation: str | None) -> None:
+    operator = await begun(api, "Closed")
+    loses(api, lambda status: [status.pop("source"), status.pop("reference")])
+    source = "dispatch.phpboyscout.uk/source"
+    api.edit(COPY, lambda copy: copy["metadata"]["annotations"].pop(source))
+    if annotation is not None:
+        api.edit(COPY, lambda copy: copy["metadata"]["annotations"].update({source: annotation}))
+    start = await operator.settle()
+    assert "source" not in start["status"]
+    assert start["status"]["reference"]["name"] == f"{NAMESPACE}/{NAME}"
+
+
 async def test_an_outcome_that_was_lost_is_recorded_anew(api: FakeApi) -> None:
     operator = await begun(api, "Open")
     ends(api, FAILED)

@@ -8,7 +8,7 @@ import pytest
 
 from support.backends import FakeBackends, left, make_api, unproven
 from support.builders import NAMESPACE
-from support.fake_api import FakeApi
+from support.fake_api import FakeApi, always, unanswered
 
 Object = dict[str, Any]
 pytestmark = pytest.mark.looptime
@@ -148,6 +148,23 @@ async def test_a_kueue_that_can_make_no_workload_says_nothing_about_the_gate(kue
     assert operator.status()["gates"] == proven
     (told,) = [one["message"] for one in operator.status()["conditions"] if one["type"] == "Reconciling"]
     assert "Kueue can't make Workloads" in told
+    assert left(kueue.api) == []
+    for task in kueue.tasks:
+        task.cancel()
+
+
+async def test_a_queue_that_can_not_be_read_says_nothing_about_the_gate(kueue: Kueue) -> None:
+    put_queue(kueue.api, [{"name": CHECK}])
+    operator = FakeBackends(kueue.api)
+    await operator.reconcile()
+    proven = operator.status()["gates"]
+    kueue.after = 1_000.0
+    kueue.api.before = always("get", "ClusterQueue", unanswered("get", "ClusterQueue"))
+    kueue.api.edit("DispatchBackend", lambda backend: backend["spec"].update(gpuResource="amd.com/gpu"))
+    await operator.reconcile()
+    assert operator.status()["gates"] == proven
+    (told,) = [one["message"] for one in operator.status()["conditions"] if one["type"] == "Reconciling"]
+    assert "get ClusterQueue failed" in told
     assert left(kueue.api) == []
     for task in kueue.tasks:
         task.cancel()

@@ -86,6 +86,16 @@ SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
             ("InitContainerFailed", UNKNOWN, "pod-0", "fetch-data", 4),
         ),
         (
+            "an init container that failed after another had succeeded",
+            [pod(init=(ended(0, name="proxy"), ended(4, name="fetch-data")))],
+            ("InitContainerFailed", UNKNOWN, "pod-0", "fetch-data", 4),
+        ),
+        (
+            "a pod that ended well, init containers and all, tells nothing",
+            [pod(ended(0), init=(ended(0, name="fetch-data"),)), pod(ended(3), name="pod-1")],
+            ("NonZeroExitCode", USER, "pod-1", "node", 3),
+        ),
+        (
             "an initializer's code is not the training's",
             [pod(ended(4, name="dataset-initializer"), of="dataset-initializer")],
             ("OtherContainerFailed", UNKNOWN, "pod-0", "dataset-initializer", 4),

@@ -61,14 +61,14 @@ ANSWERS = [
     Row("an answer that is cut", cuts),
 ]
 OF_A_LIST = [
-    Row("silence", hangs, wait=(30, 31)),
+    Row("silence", hangs, wait=(31, 32)),
     Row("no JSON", answers(200, '{"items": [')),
     Row("a list", answers(200, "[]")),
     Row("no resourceVersion", answers(200, '{"items": [], "metadata": {}}')),
     Row("an item that is no object", answers(200, '{"items": [7], "metadata": {"resourceVersion": "9"}}')),
 ]
 OF_A_WATCH = [
-    Row("silence", hangs, wait=(30, 31)),
+    Row("silence", hangs, wait=(31, 32)),
 ]
 OF_A_STREAM = [
     Row("ERROR 410", sends(event("ERROR", status_of(410, "Expired", "too old"))), lists_anew=True),

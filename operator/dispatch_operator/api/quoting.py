@@ -18,8 +18,6 @@ def escaped(text: str) -> str:
     """
     if text.isprintable():
         return text
-    if text.isprintable():
-        return text
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 

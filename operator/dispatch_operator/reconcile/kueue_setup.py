@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dispatch_operator.api.kinds import Kind
+from dispatch_operator.kube.errors import HTTP_FORBIDDEN, ApiError, Effect
 from dispatch_operator.reconcile.actions import Get, Slot
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.records.base import ConditionedStatus
@@ -21,7 +22,19 @@ class Reason:
 
 
 def next_read(observed: Observed, terms: BackendTerms) -> Get | None:
-    """Return what is still to be read of the queues, the check and the priority; what can't be read is not known."""
+    """Return what is still to be read of the queues, the check and the priority."""
+    return next((get for get in _due(observed, terms) if isinstance(get, Get)), None)
+
+
+def failure(observed: Observed, terms: BackendTerms) -> ApiError | None:
+    """Return how a read failed that may succeed when it is made again; what the operator may not read is not known."""
+    failed = (error for error in _due(observed, terms) if isinstance(error, ApiError))
+    return next(
+        (error for error in failed if error.effect is not Effect.DEFINITE and error.status != HTTP_FORBIDDEN), None
+    )
+
+
+def _due(observed: Observed, terms: BackendTerms) -> Iterator[Get | ApiError | None]:
     local = observed.local_queue.obj
     gets = [Get(Slot.LOCAL_QUEUE, Kind.LOCAL_QUEUE, terms.queue or "")]
     if local and local.spec.cluster_queue:
@@ -29,8 +42,7 @@ def next_read(observed: Observed, terms: BackendTerms) -> Get | None:
     gets.append(Get(Slot.CHECK, Kind.ADMISSION_CHECK, terms.admission_check or ""))
     if terms.priority_class:
         gets.append(Get(Slot.PRIORITY_CLASS, Kind.WORKLOAD_PRIORITY_CLASS, terms.priority_class))
-    due = (observed.due(get) for get in gets)
-    return next((get for get in due if isinstance(get, Get)), None)
+    return (observed.due(get) for get in gets)
 
 
 def reasons(observed: Observed, terms: BackendTerms) -> Iterator[Reason]:

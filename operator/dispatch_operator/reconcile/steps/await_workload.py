@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass
 from dispatch_operator.api.group import START_GATE
+from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.reconcile import kueue_setup
 from dispatch_operator.reconcile.actions import Action, AwaitWorkload, Get, List, Slot, find_workload, get_workload
 from dispatch_operator.reconcile.backend.terms import wrote_terms
@@ -30,6 +31,8 @@ OUTAGE = Reason(
     " webhook for Workloads answers",
     may_pass=True,
 )
+READ_AGAIN = 5.0
+"""Seconds after which a read that failed in passing is made again, unless the server asks for more."""
 CLOCK_GRAIN = 1.0
 """Status keeps times in whole seconds."""
 
@@ -107,6 +110,8 @@ def _overdue(observed: Observed, job: TrainJob, terms: BackendTerms, waited: flo
     message = f"{lacking}, after {timeout}{because}"
     if not all(reason.may_pass for reason in found):
         return Refusal(STEP, ErrorClass.REJECTED, message)
+    if error := kueue_setup.failure(observed, terms):
+        return _why_is_unknown(observed, f"{lacking}, after {timeout}", error)
     if observed.start.is_probe:
         return _of_a_probe(message, outage=found == (OUTAGE,))
     left = PATIENCE * duration.seconds(timeout) + CLOCK_GRAIN - waited
@@ -114,6 +119,14 @@ def _overdue(observed: Observed, job: TrainJob, terms: BackendTerms, waited: flo
         message = f"{message}; it is waited for until {PATIENCE} times {timeout} have passed"
         return Waiting(STEP, "WaitingForWorkload", message, requeue_after=left)
     return Refusal(STEP, ErrorClass.REJECTED, f"{lacking}, after {PATIENCE} times {timeout}{because}")
+
+
+def _why_is_unknown(observed: Observed, message: str, error: ApiError) -> Verdict:
+    """Read again why: what is told of the wait stays Unknown, so that its time goes on."""
+    if observed.start.is_probe:
+        return transient(STEP, error, never_final=True)
+    again = max(READ_AGAIN, error.retry_after or 0.0)
+    return Waiting(STEP, "WaitingForWorkload", f"{message}; why is not known: {error}", requeue_after=again)
 
 
 def _of_a_probe(message: str, *, outage: bool) -> Refusal:
