@@ -16,8 +16,8 @@ Object = dict[str, Any]
 JOB = "TrainJob"
 ARGO_CD = {"InProgress": "Progressing", "Failed": "Degraded", "Current": "Healthy"}
 """What Argo CD calls what kstatus says."""
-ENDED_BADLY_ONCE_STARTED = {"Failed", "Lost"}
-"""What the expressions for Flux do not call a failure of the sync."""
+STARTED_ALL_THE_SAME = {"Failed", "Lost", "Holding"}
+"""What the expressions for Flux, which ask for the start alone, see otherwise."""
 
 
 @pytest.fixture
@@ -55,6 +55,15 @@ def test_an_object_that_nobody_has_seen_is_in_progress(api: FakeApi) -> None:
             "Current",
         ),
         ("Held", lambda api: spec(api, gate="Open"), lambda api: spec(api, gate="Held"), "Current"),
+        (
+            "Holding",
+            lambda api: spec(api, gate="Open"),
+            lambda api: (
+                setattr(api, "before", always("patch", JOB, unanswered("patch"))),
+                spec(api, gate="Held"),
+            ),
+            "InProgress",
+        ),
         ("Succeeded", None, lambda api: job(api, "Complete"), "Current"),
         ("Failed", None, lambda api: job(api, "Failed"), "Failed"),
         ("Lost", None, lambda api: api.objects.pop((JOB, NAMESPACE, NAME)), "Failed"),
@@ -90,7 +99,7 @@ async def test_each_phase_reads_as_it_should(
     assert (start["status"]["phase"], kstatus(start)) == (phase, want)
     shown, message = health(start)
     assert (shown, message.split(": ")[0]) == (ARGO_CD[want], phase)
-    assert flux.health(start) == ("Current" if phase in ENDED_BADLY_ONCE_STARTED else want)
+    assert flux.health(start) == ("Current" if phase in STARTED_ALL_THE_SAME else want)
 
 
 @pytest.mark.parametrize(
