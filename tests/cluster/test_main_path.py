@@ -76,7 +76,7 @@ def _event(team: Team, name: str) -> str:
 
 
 def test_held_stops_the_job_and_open_releases_it(team: Team) -> None:
-    team.apply(make_start(gate="Open", extensions=_runtime(team, {"outcome": "run-forever"})))
+    team.apply(make_start(gate="Open", extensions=runtime_as_wanted(team, {"outcome": "run-forever"})))
     team.until_phase("llama-s1", "Running")
     team.set_gate("llama-s1", "Held")
     team.until_phase("llama-s1", "Held")
@@ -114,25 +114,27 @@ def _is_hold(event: dict[str, Any]) -> bool:
 def test_a_failed_job_names_its_cause(
     team: Team, annotations: dict[str, str], want_cause: str, want_code: int | None
 ) -> None:
-    team.apply(make_start(gate="Open", extensions=_runtime(team, annotations, restarts=0)))
+    team.apply(make_start(gate="Open", extensions=runtime_as_wanted(team, annotations, restarts=0)))
     failed = team.until_phase("llama-s1", "Failed")
     outcome = failed["status"]["outcome"]
     assert (outcome["state"], outcome["cause"], outcome.get("exitCode")) == ("Failed", want_cause, want_code)
 
 
 def test_an_image_that_can_not_be_pulled_is_told_when_the_time_limit_ends_the_job(team: Team) -> None:
-    start = make_start(gate="Open", timeLimit="3s", extensions=_runtime(team, {"outcome": "image-pull"}))
+    start = make_start(gate="Open", timeLimit="3s", extensions=runtime_as_wanted(team, {"outcome": "image-pull"}))
     team.apply(start)
     outcome = team.until_phase("llama-s1", "Failed")["status"]["outcome"]
     assert outcome["cause"] == "DeadlineExceeded"
 
 
 def test_restarts_are_counted(team: Team) -> None:
-    team.apply(make_start(gate="Open", extensions=_runtime(team, {"outcome": "fail", "exit-code": "1"}, restarts=2)))
+    team.apply(
+        make_start(gate="Open", extensions=runtime_as_wanted(team, {"outcome": "fail", "exit-code": "1"}, restarts=2))
+    )
     assert team.until_phase("llama-s1", "Failed")["status"]["restarts"] == 2
 
 
-def _runtime(team: Team, annotations: dict[str, str], restarts: int = 0) -> Object:
+def runtime_as_wanted(team: Team, annotations: dict[str, str], restarts: int = 0) -> Object:
     """Create a TrainingRuntime whose pods end as wanted, allow it, and return the extensions that name it."""
     runtime = make_runtime(
         "as-wanted", pod_annotations={f"test.kwok.x-k8s.io/{key}": v for key, v in annotations.items()}
