@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -52,20 +54,24 @@ def test_each_gets_its_verdict_and_no_other_waits(team: Team) -> None:
     for number, (_, fields, _) in enumerate(HOSTILE):
         start = make_start(f"hostile-{number}", job=job_id(number), **fields)
         start["metadata"]["namespace"] = team.namespace
+        with deep_recursion():
+            body = json.dumps(start)
         # kubectl itself does not read it.
-        team.cluster.kubectl("create", "--raw", path, "--filename=-", input=dumped(start))
+        team.cluster.kubectl("create", "--raw", path, "--filename=-", input=body)
     team.apply(make_start("good", job=job_id(999)))
     team.until_phase("good", "Gated")
     for number, (what, _, verdict) in enumerate(HOSTILE):
-        found = team.until_phase(f"hostile-{number}", "Gated", "Refused", seconds=60)
+        with deep_recursion():
+            found = team.until_phase(f"hostile-{number}", "Gated", "Refused", seconds=60)
         assert conditions(found)["Started"] == verdict, what
 
 
-def dumped(value: Object) -> str:
-    """Return JSON, also of what is nested more deeply than Python's recursion goes."""
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Let this process, too, read and write what is nested more deeply than Python's recursion goes."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(100_000)
     try:
-        return json.dumps(value)
+        yield
     finally:
         sys.setrecursionlimit(limit)

@@ -1,9 +1,12 @@
 """Playing one scenario with one thing going wrong."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dispatch_operator.api.enums import ErrorClass
+from dispatch_operator.api.kinds import Kind
 from support.fake_api import Request
 from support.faults.fault import FAULTS, Fault, Lasts, durations
 from support.faults.faulty_api import FaultPlan, FaultyApi
@@ -15,6 +18,8 @@ from support.summary import Summary
 
 REST, REMAINS = 100.0, 900.0
 """Virtual seconds between what humans do, and after the last of it."""
+INQUIRIES, MOST_OF_A_KIND = {Kind.EVENT, Kind.JOB, Kind.POD}, 2
+"""What is asked of a job that may run and does not, and how often of one kind at a time."""
 
 
 async def play(scenario: FaultScenario, retry: str, plan: FaultPlan) -> FaultyApi:
@@ -47,7 +52,18 @@ async def clean(scenario: FaultScenario, retry: str) -> Clean:
     world = await play(scenario, retry, FaultPlan())
     wrong = wrong_with(world, outcome(world), asyncio.get_running_loop().time())
     assert not wrong, wrong
-    return Clean(tuple(request for _, request in world.asked)[-world.plan.count :], outcome(world))
+    return Clean(tuple(_before_it_is_asked_again(world.asked[-world.plan.count :])), outcome(world))
+
+
+def _before_it_is_asked_again(asked: Iterable[tuple[float, Request]]) -> Iterator[Request]:
+    """Yield the requests until it is asked once more why a job does not run, as each minute: the first stands for all."""
+    inquiries: Counter[str] = Counter()
+    for _, request in asked:
+        if request.kind in INQUIRIES:
+            inquiries[request.kind] += 1
+            if inquiries[request.kind] > MOST_OF_A_KIND:
+                return
+        yield request
 
 
 async def every_fault(scenario: FaultScenario, retry: str, summary: Summary) -> list[str]:
