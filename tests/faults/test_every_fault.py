@@ -27,7 +27,8 @@ def _silence() -> Iterator[None]:
     ids=str,
 )
 async def test_every_fault_of_every_request_is_survived(scenario: FaultScenario, retry: str, summary: Summary) -> None:
-    assert await every_fault(scenario, retry, summary) == []
+    wrong = await every_fault(scenario, retry, summary)
+    assert wrong == [], "\n".join(wrong)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)

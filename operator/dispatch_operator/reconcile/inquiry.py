@@ -11,6 +11,7 @@ from dispatch_operator.api.group import NODE
 from dispatch_operator.reconcile.actions import (
     Action,
     Get,
+    List,
     Slot,
     get_trainer_job,
     list_child_warnings,
@@ -24,6 +25,9 @@ from dispatch_operator.reconcile.observation import Observation, Observed
 from dispatch_operator.reconcile.obstacle import stuck, waiting_pod
 from dispatch_operator.reconcile.ownership import in_kueue_mode
 from dispatch_operator.records.trainer import JobCounts, TrainJob
+
+_ASKED = {(Get, Slot.TRAINER_JOB), *((List, slot) for slot in (Slot.WARNINGS, Slot.PODS, Slot.CHILD_WARNINGS))}
+"""The questions."""
 
 
 def trainer_counts(job: TrainJob | None) -> JobCounts:
@@ -55,11 +59,19 @@ def next_inquiry(observed: Observed, job: TrainJob) -> float:
 
 def was_asked(observed: Observed) -> bool:
     """Tell whether this reconcile has asked how many of the trainer's pods are ready, which it does with the rest."""
-    return observed.trainer_job.live or observed.failure(Get, Slot.TRAINER_JOB) is not None
+    asked = observed.trainer_job.live or observed.failure(Get, Slot.TRAINER_JOB) is not None
+    return asked and not _is_put_off(observed)
+
+
+def _is_put_off(observed: Observed) -> bool:
+    """Tell whether the API server has answered a question with a time to wait: the next minute is early enough."""
+    return any(error.retry_after for key, error in observed.failures.items() if key in _ASKED)
 
 
 def question(observed: Observed, job: TrainJob) -> Action | None:
     """Return what is to be asked next; None when all is asked. A question that failed is not asked again this time."""
+    if _is_put_off(observed):
+        return None
     for action in _questions(observed, job):
         known = getattr(observed, action.slot)
         answered = known.live if isinstance(known, Observation) else known is not None
@@ -69,8 +81,9 @@ def question(observed: Observed, job: TrainJob) -> Action | None:
 
 
 def _questions(observed: Observed, job: TrainJob) -> Iterator[Action]:
-    yield list_warnings(observed.start)
+    # First, since by it an inquiry is remembered.
     yield get_trainer_job(observed.start)
+    yield list_warnings(observed.start)
     yield list_waiting_pods(observed.start)
     pods = observed.pods or ()
     pod = waiting_pod(pods)
