@@ -88,6 +88,14 @@ def cases(requests: Sequence[str]) -> list[Case]:
     return [Case(number, *pair) for number, pair in enumerate(itertools.product(requests, FAULTS))]
 
 
+def ends(case: Case) -> set[str]:
+    """Return the phases in which a case may end."""
+    if case.is_refused and "quota" in case.fault.name and case.request.startswith("create "):
+        # The probe may have filled that quota, until half a minute ago: the create is made again as long as it may.
+        return {"Refused", "Succeeded"}
+    return {"Refused" if case.is_refused else "Succeeded"}
+
+
 class Script:
     """Gives each case its fault, once."""
 
@@ -116,6 +124,7 @@ def proxy(account: Path, tmp_path: Path) -> Iterator[FaultProxy]:
         yield proxy
 
 
+@pytest.mark.timeout(900)
 def test_every_fault_on_every_request_ends_as_the_contract_says(
     team: Team, proxy: FaultProxy, summary: Summary
 ) -> None:
@@ -123,6 +132,7 @@ def test_every_fault_on_every_request_ends_as_the_contract_says(
     meets_every_fault(team, proxy, cases(REQUESTS), ("--namespace", team.namespace), summary)
 
 
+@pytest.mark.timeout(900)
 def test_every_fault_on_every_request_in_kueue_mode(
     kueue_cluster: Cluster, kueue_account: Path, tmp_path: Path, summary: Summary
 ) -> None:
@@ -139,28 +149,32 @@ def meets_every_fault(
     """Start what every case is about, all at once, and see how each ends."""
     script = Script(table)
     proxy.rule = script
-    wanted = {f"case-{case.number}": "Refused" if case.is_refused else "Succeeded" for case in table}
+    wanted = {f"case-{case.number}": ends(case) for case in table}
+
+    def phases() -> dict[str, str]:
+        return {start["metadata"]["name"]: start["status"].get("phase") for start in team.all("dispatchstarts")}
 
     def all_ended() -> bool:
-        phases = {start["metadata"]["name"]: start["status"].get("phase") for start in team.all("dispatchstarts")}
-        return phases == wanted
+        ended = phases()
+        return all(ended.get(name) in may for name, may in wanted.items())
 
     with serving(proxy.kubeconfig, *arguments):
         team.apply(*(case.start for case in table))
         try:
-            until("every case ended", all_ended, seconds=240)
+            until("every case ended", all_ended, seconds=500)
         except TimeoutError:
             starts = {start["metadata"]["name"]: start for start in team.all("dispatchstarts")}
             told = [
                 f"{case.request}, {case.fault.name}: {starts[name]['status'].get('phase')}, not {wanted[name]}: "
                 f"{conditions(starts[name])}"
                 for case in table
-                if starts[name := f"case-{case.number}"]["status"].get("phase") != wanted[name]
+                if starts[name := f"case-{case.number}"]["status"].get("phase") not in wanted[name]
             ]
             pytest.fail("\n".join(told))
     assert script.left == 0
     jobs, copies = team.all("trainjobs"), team.all("trainingruntimes")
-    names = sorted(str(target_name(case.start)) for case in table if not case.is_refused)
+    ended = phases()
+    names = sorted(str(target_name(case.start)) for case in table if ended[f"case-{case.number}"] == "Succeeded")
     assert sorted(job["metadata"]["name"] for job in jobs) == names
     assert sorted(copy["metadata"]["name"] for copy in copies) == names
     assert all(len(copy["metadata"]["ownerReferences"]) == 1 for copy in copies)
