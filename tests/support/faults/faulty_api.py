@@ -71,6 +71,8 @@ class FaultyApi(FakeApi):
     plan: FaultPlan = field(default_factory=FaultPlan)
     kueue: bool = False
     watchers: list[Watcher] = field(default_factory=list)
+    has_collector: bool = True
+    """Whether leftover copies are collected; a Start that takes one over races with that."""
     asked: list[tuple[float, Request]] = field(default_factory=list)
     """Every request, whatever became of it, with its time."""
     crashed: asyncio.Event = field(default_factory=asyncio.Event)

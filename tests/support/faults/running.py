@@ -47,10 +47,11 @@ class RunningOperator:
         shard = self.shard = Shard(store, self.selector)
         starts = Reconciler(cluster, store, lambda *_: None, clock)
         leftovers = Leftovers(ForegroundDeletion(cluster, store), OrphanedCopies(cluster, store))
+        cares_for = shard.serves_target if self.world.has_collector else _nobody
         checks = AdmissionChecks(cluster, store, clock, shard.serves_start)
         self.routes = (
             (WorkQueue(if_served(shard.serves_start, starts.reconcile), max_concurrent=20), starts_of),
-            (WorkQueue(if_served(shard.serves_target, leftovers.reconcile), max_concurrent=20), targets_of),
+            (WorkQueue(if_served(cares_for, leftovers.reconcile), max_concurrent=20), targets_of),
             (WorkQueue(if_served(shard.serves_workload, checks.reconcile), max_concurrent=20), workloads_of),
         )
         for (kind, _, _), obj in self.world.objects.items():
@@ -91,6 +92,10 @@ class RunningOperator:
         self.world.watchers.remove(self)
         for queue, _ in self.routes:
             await queue.close(grace_period=0)
+
+
+def _nobody(_key: Key) -> bool:
+    return False
 
 
 def _is_watched(kind: str, obj: Object) -> bool:

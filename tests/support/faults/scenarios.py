@@ -87,7 +87,7 @@ def _delete(kind: str, name: str) -> Change:
 
 
 def _leftover(spec: Object | None, **labels: str) -> Change:
-    """Place a copy of a DispatchStart that is gone; without the operator's label no collector competes for it."""
+    """Place a copy of a DispatchStart that is gone."""
 
     def change(world: FaultyApi) -> None:
         meta = {
@@ -110,6 +110,16 @@ def _left_alone(world: FaultyApi) -> None:
     }
     _leftover(None, **labels)(world)
     _delete(START, "llama-s1")(world)
+
+
+def _to_be_taken_over(spec: Object | None) -> Change:
+    """Place such a copy where no collector competes for it: each request is then one of the Start's."""
+
+    def change(world: FaultyApi) -> None:
+        world.has_collector = False
+        _leftover(spec)(world)
+
+    return change
 
 
 def _stored_changed(kind: str) -> Change:
@@ -235,8 +245,8 @@ def _turns_up_late(world: FaultyApi) -> None:
 SCENARIOS = (
     FaultScenario("a plain Start"),
     FaultScenario("a plain Start that opens at once", gate="Open"),
-    FaultScenario("a plain Start that takes over a leftover copy", before=_leftover(None)),
-    FaultScenario("a plain Start that finds another copy left over", before=_leftover({"mlPolicy": {}})),
+    FaultScenario("a plain Start that takes over a leftover copy", before=_to_be_taken_over(None)),
+    FaultScenario("a plain Start that finds another copy left over", before=_to_be_taken_over({"mlPolicy": {}})),
     FaultScenario(
         "a plain Start whose create was carried out unanswered", before=_first("create", JOB, "no answer, carried out")
     ),
