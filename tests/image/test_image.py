@@ -69,7 +69,7 @@ def test_the_operator_runs_as_the_pod_has_it(cluster: Cluster, venv: Path, tmp_p
             finally:
                 operator.kill()
     # Every line is JSON, as the chart asks, and none complains: Kueue's kinds, which this cluster lacks, are waited for.
-    assert {json.loads(line)["severity"] for line in log.read_text().splitlines()} == {"info"}
+    assert {json.loads(line)["level"] for line in log.read_text().splitlines()} == {"info"}
 
 
 def test_nothing_is_installed_but_what_is_pinned(venv: Path) -> None:

@@ -239,6 +239,26 @@ async def test_what_can_not_be_asked_is_left_out_and_asked_again_a_minute_later(
     assert operator.start()["status"]["phase"] == "Queued"
 
 
+@pytest.mark.parametrize("kind", ["Event", "Pod", "Job"])
+async def test_what_the_server_puts_off_is_not_asked_further_and_what_was_told_stays(
+    api: FakeApi, operator: FakeOperator, kind: str
+) -> None:
+    trainer(api, active=1)
+    pending(api, reason="ImagePullBackOff", said="no such image")
+    before = await told(operator)
+    assert "no such image" in before[1]
+    verb = "get" if kind == "Job" else "list"
+    busy = refusal(verb, kind, 429, "TooManyRequests", "later")
+    busy.retry_after = 7.0
+    api.before = always(verb, kind, busy)
+    api.requests.clear()
+    operator.now += PERIOD
+    result = await operator.reconcile()
+    assert [(one.verb, one.kind) for one in api.requests][-1] == (verb, kind)
+    assert (result.requeue, result.requeue_after) == (False, PERIOD)
+    assert (conditions(operator.start())["Succeeded"][1], message(operator.start(), "Succeeded")) == before
+
+
 def ready(api: FakeApi, count: int) -> None:
     """Place the trainer's Job, of whose pods so many are ready."""
     api.put({"kind": "Job", "metadata": {"name": f"{NAME}-node-0", "namespace": NAMESPACE}}, ready=count)
