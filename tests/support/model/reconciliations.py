@@ -1,7 +1,7 @@
 """Reconciles that go on: how the operator's own coroutines are run to the point where their answers so far end."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.kube.index import Key
 from dispatch_operator.reconcile import reconciler
 from dispatch_operator.reconcile.decide import decide
-from dispatch_operator.reconcile.observation import Observed
+from dispatch_operator.reconcile.observation import Observation, Observed
 from dispatch_operator.reconcile.reconciler import Reconciler
 from dispatch_operator.records.dispatch import DispatchStart
 from dispatch_operator.records.reading import read_record
@@ -131,24 +131,22 @@ def _of_reading(model: Any, raw: Any) -> object:
     return model, id(raw.get("spec") if model is backend.Backend else raw)
 
 
-_OBSERVATION = "dispatch_operator.reconcile.observation.Observation["
-
-
 def _of_observed(observed: Observed, now: float) -> object:
-    observations = (getattr(observed, name) for name in _OBSERVATIONS)
-    return (
-        id(observed.start),
-        tuple((id(observation.obj), observation.origin) for observation in observations),
-        observed.awaited,
-        tuple(sorted((key[0].__name__, key[1], id(error)) for key, error in observed.failures.items())),
-        tuple(id(value) for value in (observed.job_set, *(observed.pods or ()), *(observed.warnings or ()))),
-        (observed.pods is None, observed.warnings is None, observed.first_create),
-        (observed.child_warnings, observed.last_inquiry, observed.created),
-        now,
-    )
+    """Every field counts: a decision that is taken for one of fewer facts is made again and again."""
+    return tuple(_of_fact(getattr(observed, name)) for name in _FACTS), now
 
 
-_OBSERVATIONS = tuple(field.name for field in fields(Observed) if str(field.type).startswith(_OBSERVATION))
+def _of_fact(fact: Any) -> object:
+    if isinstance(fact, Observation):
+        return id(fact.obj), fact.origin
+    if isinstance(fact, tuple):
+        return tuple(id(value) for value in fact)
+    if isinstance(fact, Mapping):
+        return tuple(sorted((key[0].__name__, key[1], id(error)) for key, error in fact.items()))
+    return fact if isinstance(fact, bool | float | frozenset) or fact is None else id(fact)
+
+
+_FACTS = tuple(field.name for field in fields(Observed))
 
 
 @contextmanager
