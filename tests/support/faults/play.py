@@ -20,6 +20,8 @@ REST, REMAINS = 100.0, 900.0
 """Virtual seconds between what humans do, and after the last of it."""
 INQUIRIES, MOST_OF_A_KIND = {Kind.EVENT, Kind.JOB, Kind.POD}, 2
 """What is asked of a job that may run and does not, and how often of one kind at a time."""
+LONGEST_PAUSE = 240.0
+"""Virtual seconds between two requests of one thing that goes on."""
 
 
 async def play(scenario: FaultScenario, retry: str, plan: FaultPlan) -> FaultyApi:
@@ -56,9 +58,16 @@ async def clean(scenario: FaultScenario, retry: str) -> Clean:
 
 
 def _before_it_is_asked_again(asked: Iterable[tuple[float, Request]]) -> Iterator[Request]:
-    """Yield the requests until it is asked once more why a job does not run, as each minute: the first stands for all."""
+    """Yield the requests until something is asked that comes again and again: the first time stands for all.
+
+    It is asked each minute why a job does not run, and what waits without an end is looked at again after some minutes.
+    """
     inquiries: Counter[str] = Counter()
-    for _, request in asked:
+    last = None
+    for at, request in asked:
+        if last is not None and at - last > LONGEST_PAUSE:
+            return
+        last = at
         if request.kind in INQUIRIES:
             inquiries[request.kind] += 1
             if inquiries[request.kind] > MOST_OF_A_KIND:
