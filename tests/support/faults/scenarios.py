@@ -39,6 +39,8 @@ class FaultScenario:
     """What humans do; the faults are those of what follows the last change."""
     starts: bool = True
     """Whether a Start is under way, whose requests have the verdicts of docs/contract.md, API answers."""
+    is_meddled_with: bool = True
+    """Whether it has a TrainJob that the operator knows, whose marks somebody may take away."""
 
     def __str__(self) -> str:
         return self.name
@@ -276,8 +278,9 @@ SCENARIOS = (
         before=_stored_changed(COPY),
         changes=(_turns_up_late,),
         starts=False,
+        is_meddled_with=False,
     ),
-    FaultScenario("a copy that nobody needs", before=_left_alone, starts=False),
+    FaultScenario("a copy that nobody needs", before=_left_alone, starts=False, is_meddled_with=False),
     FaultScenario("a TrainJob that vanishes", changes=(_delete(JOB, NAME),), starts=False),
     FaultScenario("a TrainJob that leaves in the foreground", changes=(_leaves_in_the_foreground,), starts=False),
     FaultScenario("a job that fails", gate="Open", changes=(_ours(JOB, _fails),), starts=False),
