@@ -31,8 +31,6 @@ OUTAGE = Reason(
     " webhook for Workloads answers",
     may_pass=True,
 )
-READ_AGAIN = 5.0
-"""Seconds after which a read that failed in passing is made again, unless the server asks for more."""
 CLOCK_GRAIN = 1.0
 """Status keeps times in whole seconds."""
 
@@ -121,12 +119,11 @@ def _overdue(observed: Observed, job: TrainJob, terms: BackendTerms, waited: flo
     return Refusal(STEP, ErrorClass.REJECTED, f"{lacking}, after {PATIENCE} times {timeout}{because}")
 
 
-def _why_is_unknown(observed: Observed, message: str, error: ApiError) -> Verdict:
-    """Read again why: what is told of the wait stays Unknown, so that its time goes on."""
+def _why_is_unknown(observed: Observed, message: str, error: ApiError) -> Refusal:
+    """What can't be read explains nothing: the time is over, and only a probe comes to no verdict by it."""
     if observed.start.is_probe:
         return transient(STEP, error, never_final=True)
-    again = max(READ_AGAIN, error.retry_after or 0.0)
-    return Waiting(STEP, "WaitingForWorkload", f"{message}; why is not known: {error}", requeue_after=again)
+    return Refusal(STEP, ErrorClass.REJECTED, f"{message}; why is not known: {error}")
 
 
 def _of_a_probe(message: str, *, outage: bool) -> Refusal:
