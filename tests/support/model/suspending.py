@@ -36,14 +36,27 @@ class SuspendedRequest:
 _ASKED: dict[tuple[Request, str], SuspendedRequest] = {}
 
 
+_CREATED: dict[tuple[Request, int], tuple[Value, SuspendedRequest]] = {}
+"""By the identity of its body, which is kept so that no identity comes again: a decision's is one object each time."""
+
+
 def suspended(request: Request, body: Value) -> SuspendedRequest:
     """Return the one request of these values."""
     return _ASKED.setdefault((request, json.dumps(body, sort_keys=True)), SuspendedRequest(request, body))
 
 
+def _created(request: Request, body: Value) -> SuspendedRequest:
+    """Return the same for a body that is large and comes again and again."""
+    key = (request, id(body))
+    if key not in _CREATED:
+        _CREATED[key] = (body, suspended(request, body))
+    return _CREATED[key][1]
+
+
 class _Ask:
     def __init__(self, verb: str, kind: str, name: str, body: Value, subresource: str = "") -> None:
-        self.suspended = suspended(Request(verb, str(kind), name, subresource), body)
+        asked = _created if verb == "create" else suspended
+        self.suspended = asked(Request(verb, str(kind), name, subresource), body)
 
     def __await__(self) -> Generator[SuspendedRequest, Answer, Any]:
         answer = yield self.suspended
