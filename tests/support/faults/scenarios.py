@@ -155,7 +155,9 @@ def strips(kind: str, part: str, *keys: str) -> Change:
 
 
 def _stripped(obj: Object, part: str, keys: tuple[str, ...]) -> Object:
-    held = obj["metadata"].get(part, {})
+    if part not in obj["metadata"]:
+        return obj
+    held = obj["metadata"][part]
     kept = {key: value for key, value in held.items() if key not in keys} if keys else type(held)()
     return {**obj, "metadata": {**obj["metadata"], part: kept}}
 
@@ -278,7 +280,6 @@ SCENARIOS = (
         before=_stored_changed(COPY),
         changes=(_turns_up_late,),
         starts=False,
-        is_meddled_with=False,
     ),
     FaultScenario("a copy that nobody needs", before=_left_alone, starts=False, is_meddled_with=False),
     FaultScenario("a TrainJob that vanishes", changes=(_delete(JOB, NAME),), starts=False),
