@@ -15,7 +15,7 @@ def play(scene: Scene) -> None:
         say("What came of the first: a copy of the runtime, and a TrainJob that waits")
         scene.show("trainjobs", "trainingruntimes")
         say("Why the second was refused, every problem at once:  kubectl describe dispatchstart refused")
-        print(*(f"  - {problem}" for problem in scene.message("refused", "Started").split("; ")), sep="\n")
+        print(*(f"  - {problem}" for problem in scene.message("refused", "RequestValid").split("; ")), sep="\n")
         scene.set_gate("llama-s1", "Open")
         scene.until(llama_s1="Succeeded", refused="Refused")
         say("Its Events:")
