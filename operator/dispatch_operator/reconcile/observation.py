@@ -96,8 +96,9 @@ class Observed:
     """The last failure of each kind of action; a success of the same kind takes it away."""
     first_create: float | None = None
     """When this reconcile first tried to create the TrainJob, in seconds since the epoch."""
-    created: frozenset[str] = frozenset()
-    """The UIDs of what this reconcile has created: it is ours, whatever webhooks have made of it."""
+    created: frozenset[tuple[str, str]] = frozenset()
+    """The UID and the first resourceVersion of each object that this reconcile has created: it is ours, whatever
+    webhooks have made of it."""
 
     @property
     def call_timeout(self) -> float:
@@ -145,8 +146,9 @@ def _succeeded(observed: Observed, action: Action, answer: Answer) -> Observed:
             failures.pop((Create, slot), None)
             change = {slot: Observation()}
         case Create(slot=slot):
-            uid = cast("AnyRecord", answer).metadata.uid
-            change = {slot: Observation(answer, Origin.WRITTEN), "created": observed.created | {uid}}
+            meta = cast("AnyRecord", answer).metadata
+            created = observed.created | {(meta.uid, meta.resource_version)}
+            change = {slot: Observation(answer, Origin.WRITTEN), "created": created}
         case Patch(slot=slot):
             change = {slot: Observation(answer, Origin.WRITTEN)}
         case AwaitWorkload(slot=slot):

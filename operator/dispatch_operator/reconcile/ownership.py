@@ -53,8 +53,21 @@ def is_ours(observed: Observed, obj: KubeObject | None) -> bool:
     if obj is None:
         return False
     reference = observed.start.status.reference
-    known = obj.metadata.uid in observed.created or (reference is not None and obj.metadata.uid == reference.uid)
-    return known or made_for(obj, observed.start)
+    recorded = reference is not None and obj.metadata.uid == reference.uid
+    return recorded or made_for(obj, observed.start) or _created_here(observed, obj)
+
+
+def _created_here(observed: Observed, obj: KubeObject) -> bool:
+    """Tell whether this reconcile has created an object, and nobody has taken it over since.
+
+    Another Start of the submission takes over a copy that it finds left behind, by the marks that it gives it; nobody
+    takes over a TrainJob.
+    """
+    meta = obj.metadata
+    version = dict(observed.created).get(meta.uid)
+    if version is None or not isinstance(obj, TrainingRuntime):
+        return version is not None
+    return meta.resource_version == version or not meta.marks - {observed.start.metadata.uid}
 
 
 def bears_our_name(obj: KubeObject) -> bool:

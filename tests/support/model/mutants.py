@@ -424,6 +424,13 @@ MUTANTS = (
         _instead(ownership, "made_for", lambda obj, _start: obj is not None),
     ),
     Mutant(
+        "Ownership",
+        "a copy that another Start took over is still ours, for we created it",
+        "two of one submission, one denied",
+        "of a living Start was changed",
+        _instead(ownership, "_created_here", lambda observed, obj: obj.metadata.uid in dict(observed.created)),
+    ),
+    Mutant(
         "Orphaned copies",
         "every copy without an owner is collected",
         "the DispatchStart is created again",

@@ -89,7 +89,7 @@ def _judge_unowned(observed: Observed, copy: TrainingRuntime, source: TrainingRu
 def _changed(observed: Observed, copy: TrainingRuntime, source: TrainingRuntime) -> list[str]:
     """Return where a copy that was just written is not as it was meant: its spec, and what says whose it is."""
     changed = list(differing_paths(source.spec, copy.spec, "spec"))
-    if copy.metadata.uid in observed.created:
+    if (copy.metadata.uid, copy.metadata.resource_version) in observed.created:
         meta, wanted = copy.metadata, render_copy(observed.start, source)["metadata"]
         probe = {key: value for key, value in wanted["labels"].items() if key == LABEL_PROBE}
         changed += [f"metadata.labels[{key}]" for key in meta.labels.differing(probe)]
