@@ -1,11 +1,15 @@
 """Kueue mode over a fake API: step 9, opening, holding, and what Kueue itself does."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.reconcile.actions import Result
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, Request, always, nth, refusal, unanswered
+from support.faults.fault import FAULTS, Fault, Says
 from support.operator import FakeOperator, conditions, message
 from support.records import watched
 
@@ -264,6 +268,7 @@ def put_all(api: FakeApi, objects: list[Object]) -> None:
             "see whether its controller runs",
         ),
         ("the check was taken off", [queue(), cluster_queue(None), check()], {"check": None}, "does not name"),
+        ("no controller has marked the check yet", [queue(), cluster_queue(BOUND), check(None)], None, "no controller"),
         ("the check was put back", [queue(), cluster_queue(BOUND), check()], {"check": None}, "does not list"),
     ],
 )
@@ -324,36 +329,110 @@ async def test_a_priority_class_is_asked_for_and_missed(
     assert ("WorkloadPriorityClass urgent does not exist" in told) is not exists
 
 
-@pytest.mark.parametrize("kind", ["LocalQueue", "ClusterQueue", "AdmissionCheck"])
-async def test_a_reason_whose_read_fails_in_passing_is_told_and_not_asked_for_again(
-    api: FakeKueueApi, operator: FakeOperator, kind: str
-) -> None:
-    put_all(api, [queue(), cluster_queue(BOUND), check()])
+SET_UP = ("LocalQueue", "ClusterQueue", "AdmissionCheck", "WorkloadPriorityClass")
+IN_PASSING = [
+    fault
+    for fault in FAULTS
+    if "get" in fault.verbs and fault.says is not Says.NO and not fault.carried_out and "authorizer" not in fault.name
+]
+
+
+async def overdue(api: FakeKueueApi, operator: FakeOperator, *set_up: Object) -> None:
+    """Let a Start wait for its Workload until `timeouts.workload` has passed."""
+    put_all(api, [*set_up, {"kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}}])
+    api.edit("DispatchBackend", lambda backend: backend["spec"]["kueue"].update(priorityClass="urgent"))
     api.makes = None
     await operator.reconcile()
     operator.now += 12
-    busy = refusal("get", kind, 429, "TooManyRequests", "later")
-    busy.retry_after = 77.0
-    api.before = always("get", kind, busy)
+
+
+def fails(kind: str, fault: Fault) -> Callable[[Request], ApiError | None]:
+    return lambda request: fault.error(request) if (request.verb, request.kind) == ("get", kind) else None
+
+
+@pytest.mark.parametrize("retry", ["OnChange", "Never"])
+@pytest.mark.parametrize("fault", IN_PASSING, ids=str)
+@pytest.mark.parametrize("kind", SET_UP)
+async def test_a_set_up_that_can_not_be_read_in_passing_is_no_verdict(
+    api: FakeKueueApi, operator: FakeOperator, kind: str, fault: Fault, retry: str
+) -> None:
+    api.edit("DispatchStart", lambda start: start["spec"].update(retry=retry))
+    await overdue(api, operator, queue(), cluster_queue(BOUND), check())
+    api.before = fails(kind, fault)
+    result = await operator.reconcile()
+    assert result == Result(requeue=True, retry_after=fault.error(Request("get", kind, "")).retry_after)
+    start = operator.start()
+    assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == ("Starting", ("False", "ErrUnreachable"))
+    head = f"no Workload of the TrainJob exists, after 10s; why is not known yet: get {kind}"
+    assert message(start, "WorkloadGated").startswith(head)
+    # It lasts: longer than what may pass is waited for, and failing in other ways.
+    written = len(api.writes())
+    for other in IN_PASSING:
+        api.before = fails(kind, other)
+        operator.now += 60
+        assert (await operator.reconcile()).requeue
+    assert len(api.writes()) == written
+    assert len(api.all(JOB)) == 1
+    # It ends, and the time of the outage does not count.
+    api.before = lambda _: None
+    result = await operator.reconcile()
+    assert result.requeue_after == pytest.approx(101)
+    start = operator.start()
+    assert conditions(start)["WorkloadGated"] == ("Unknown", "WaitingForWorkload")
+    assert "Kueue can't make Workloads" in message(start, "WorkloadGated")
+    put_workload(api)
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Gated"
+
+
+async def test_what_can_not_become_right_is_a_verdict_as_soon_as_it_can_be_read(
+    api: FakeKueueApi, operator: FakeOperator
+) -> None:
+    await overdue(api, operator, check())
+    api.before = fails("LocalQueue", IN_PASSING[0])
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Starting"
+    api.before = lambda _: None
     await operator.reconcile()
     start = operator.start()
     assert (start["status"]["phase"], conditions(start)["WorkloadGated"]) == ("Stopping", ("False", "ErrRejected"))
-    assert f"why is not known: get {kind}" in message(start, "WorkloadGated")
+    assert "LocalQueue team-a does not exist" in message(start, "WorkloadGated")
 
 
-async def test_a_reason_that_can_not_be_read_is_left_out(api: FakeKueueApi, operator: FakeOperator) -> None:
-    api.makes = None
+async def test_what_is_known_of_the_set_up_needs_not_the_rest(api: FakeKueueApi, operator: FakeOperator) -> None:
+    await overdue(api, operator, check())
+    api.before = fails("AdmissionCheck", IN_PASSING[0])
     await operator.reconcile()
-    operator.now += 12
-    api.before = lambda request: (
-        refusal("get", request.kind, 403, "Forbidden", "no")
-        if request.kind in {"LocalQueue", "ClusterQueue", "AdmissionCheck"}
-        else None
-    )
+    assert operator.start()["status"]["phase"] == "Stopping"
+
+
+@pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (404, "")])
+async def test_a_set_up_that_may_not_be_read_is_told_and_does_not_count(
+    api: FakeKueueApi, operator: FakeOperator, status: int, reason: str
+) -> None:
+    """No right, or a kind that is not served: that does not pass."""
+    await overdue(api, operator)
+    api.before = lambda request: refusal("get", request.kind, status, reason, "no") if request.kind in SET_UP else None
+    result = await operator.reconcile()
+    assert result.requeue_after == pytest.approx(101 - 12)
+    told = message(operator.start(), "WorkloadGated")
+    assert "no Workload of the TrainJob exists, after 10s (perhaps because Kueue can't" in told
+    assert f"not known, because get LocalQueue failed ({status})" in told
+    operator.now += 102
     await operator.reconcile()
-    assert "no Workload of the TrainJob exists, after 10s (perhaps because Kueue can't" in message(
-        operator.start(), "WorkloadGated"
-    )
+    assert operator.start()["status"]["phase"] == "Stopping"
+
+
+async def test_a_wait_goes_on_from_where_it_began_after_a_read_that_failed(
+    api: FakeKueueApi, operator: FakeOperator
+) -> None:
+    await overdue(api, operator, check())
+    api.before = nth(1, "list", WORKLOAD, unanswered("list"))
+    await operator.reconcile()
+    assert conditions(operator.start())["WorkloadGated"] == ("False", "ErrUnreachable")
+    api.before = lambda _: None
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Stopping"
 
 
 @pytest.mark.parametrize("verb", ["get", "list"])

@@ -15,7 +15,14 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.preflight.clean_up import clean_up, clean_up_after
-from dispatch_operator.preflight.probe_start import begin, gate_of, is_verdict, next_step, waiting_since, without_names
+from dispatch_operator.preflight.probe_start import (
+    awaiting_workload,
+    begin,
+    gate_of,
+    is_verdict,
+    next_step,
+    without_names,
+)
 from dispatch_operator.preflight.ulid import RANDOM_BITS, ulid
 from dispatch_operator.reconcile.actions import Action, find_workload, list_pods
 from dispatch_operator.reconcile.backend.status import NOT_PROBED, Found
@@ -140,7 +147,7 @@ class Probe:
         owner, before = (job.metadata.namespace, job.metadata.uid), _promised(observed.workload.obj)
         start = observed.start
         if start.status.condition(Condition.WORKLOAD_GATED) is None:
-            start = waiting_since(start, Condition.WORKLOAD_GATED, self.clock())
+            start = awaiting_workload(start, self.clock())
         # The event loop's clock may be a little ahead of the one that the step reads.
         await self._until(backend, lambda: _promised(self.store.workload(*owner)) != before, seconds + CLOCK_GRAIN)
         return replace(observed, start=start, workload=Observation(self.store.workload(*owner)))

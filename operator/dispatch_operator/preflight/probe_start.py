@@ -76,10 +76,12 @@ def next_step(observed: Observed, now: float) -> Action | Verdict | None:
     return None
 
 
-def waiting_since(start: DispatchStart, step: Condition, now: float) -> DispatchStart:
-    """Return a made-up start whose status says since when a step waits, as a DispatchStart's own would."""
-    entry = Entry(step, ConditionStatus.UNKNOWN, 0, times.written(now), "Waiting", "")
-    return replace(start, status=structs.replace(start.status, conditions=(entry,)))
+def awaiting_workload(start: DispatchStart, now: float) -> DispatchStart:
+    """Return a made-up start whose status says since when the last step waits, as a DispatchStart's own would."""
+    since = times.written(now)
+    done = Entry(Condition.READ_BACK, ConditionStatus.TRUE, 0, since, "Equal", "")
+    waits = Entry(Condition.WORKLOAD_GATED, ConditionStatus.UNKNOWN, 0, since, "Waiting", "")
+    return replace(start, status=structs.replace(start.status, conditions=(done, waits)))
 
 
 def is_verdict(verdict: Verdict) -> bool:

@@ -26,12 +26,14 @@ def next_read(observed: Observed, terms: BackendTerms) -> Get | None:
     return next((get for get in _due(observed, terms) if isinstance(get, Get)), None)
 
 
-def failure(observed: Observed, terms: BackendTerms) -> ApiError | None:
-    """Return how a read failed that may succeed when it is made again; what the operator may not read is not known."""
-    failed = (error for error in _due(observed, terms) if isinstance(error, ApiError))
-    return next(
-        (error for error in failed if error.effect is not Effect.DEFINITE and error.status != HTTP_FORBIDDEN), None
-    )
+def unread(observed: Observed, terms: BackendTerms) -> tuple[ApiError, ...]:
+    """Return how the reads failed of which nothing is known."""
+    return tuple(error for error in _due(observed, terms) if isinstance(error, ApiError))
+
+
+def may_pass(error: ApiError) -> bool:
+    """Tell whether a read may succeed when it is made again; what the operator may not read stays unknown."""
+    return error.effect is not Effect.DEFINITE and error.status != HTTP_FORBIDDEN
 
 
 def _due(observed: Observed, terms: BackendTerms) -> Iterator[Get | ApiError | None]:
@@ -56,7 +58,7 @@ def reasons(observed: Observed, terms: BackendTerms) -> Iterator[Reason]:
     if named.absent:
         yield Reason(f"AdmissionCheck {check} does not exist")
     elif named.live and named.obj and not named.obj.status.is_true("Active"):
-        yield Reason(f"AdmissionCheck {check} is not active: {_told(named.obj.status)}")
+        yield Reason(f"AdmissionCheck {check} is not active: {_told(named.obj.status)}", may_pass=True)
     if cluster.absent and local:
         yield Reason(f"ClusterQueue {local.spec.cluster_queue} of LocalQueue {queue} does not exist")
     elif cluster.live and cluster.obj:

@@ -1,5 +1,6 @@
 """What an operator is about when a fault meets it: each scenario is a world, and what humans do to it."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ CHECK = {
     "status": {},
 }
 OF_START = "dispatch.phpboyscout.uk/start"
+OUTAGE = 60.0
+"""Seconds for which Kueue makes no Workload."""
 FAULT = {fault.name: fault for fault in FAULTS}
 
 
@@ -198,11 +201,29 @@ def _first(verb: str, kind: str, fault: str) -> Change:
 
 
 def _no_workload(world: FaultyApi) -> None:
+    _kueue_is_down(world, onFlavors=["gpu"])
+
+
+def _kueue_is_down(world: FaultyApi, **bound: Any) -> None:
     world.kueue = False
     queue = {"kind": "LocalQueue", "metadata": {"name": "team-a", "namespace": NAMESPACE}}
     world.put({**queue, "spec": {"clusterQueue": "all"}})
-    strategy = {"admissionChecks": [{"name": "dispatch-start", "onFlavors": ["gpu"]}]}
-    world.put({"kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": {"admissionChecksStrategy": strategy}})
+    strategy = {"admissionChecks": [{"name": "dispatch-start", **bound}]}
+    world.put(
+        {"kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": {"admissionChecksStrategy": strategy}},
+        conditions=[{"type": "Active", "status": "True", "reason": "Ready", "message": ""}],
+    )
+
+
+def _kueue_comes_back(world: FaultyApi) -> None:
+    """Let Kueue make Workloads only after what may pass is waited for."""
+    _kueue_is_down(world)
+
+    def comes_back() -> None:
+        world.kueue = True
+        world.happened()
+
+    asyncio.get_running_loop().call_later(OUTAGE, comes_back)
 
 
 def _ours(kind: str, change: Callable[[Object], None]) -> Change:
@@ -275,6 +296,7 @@ SCENARIOS = (
     FaultScenario("a stop of a TrainJob whose owner was dropped", before=strips(JOB, "ownerReferences")),
     FaultScenario("a plain Start whose copy lost its labels", before=strips(COPY, "labels")),
     FaultScenario("a stop in Kueue mode, without a Workload", kueue=True, before=_no_workload),
+    FaultScenario("a Start in Kueue mode that meets an outage of Kueue", kueue=True, before=_kueue_comes_back),
     FaultScenario(
         "what turns up late after a refusal",
         before=_stored_changed(COPY),

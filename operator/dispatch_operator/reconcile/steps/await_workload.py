@@ -4,10 +4,13 @@ See docs/contract.md, Await the Workload.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass
 from dispatch_operator.api.group import START_GATE
+from dispatch_operator.api.models.status import Condition as Entry
+from dispatch_operator.api.quoting import one_line
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.reconcile import kueue_setup
 from dispatch_operator.reconcile.actions import Action, AwaitWorkload, Get, List, Slot, find_workload, get_workload
@@ -44,16 +47,15 @@ def await_workload(observed: Observed, now: float) -> Action | Verdict | None:
     lacking, bound = _lacking(observed.workload.obj, check), duration.seconds(_timeout(observed))
     if not lacking:
         return _confirm(observed)
-    if not (observed.awaited or observed.workload.live or _waits_since(observed)):
+    if not (observed.awaited or observed.workload.live or _recorded(observed)):
         return AwaitWorkload(Slot.WORKLOAD, job.metadata.uid, min(FIRST_WAIT, bound))
     if error := observed.failure(List, Slot.WORKLOAD):
         return transient(STEP, error, never_final=True)
-    waited = _waited(observed, now)
-    left = bound + CLOCK_GRAIN - waited
+    left = bound + CLOCK_GRAIN - _waited(observed, now)
     if left > 0:
         message = f"waiting for Kueue: {'; '.join(lacking)}"
         return Waiting(STEP, "WaitingForWorkload", message, requeue_after=left)
-    return _overdue(observed, job, terms, waited)
+    return _overdue(observed, job, terms, now)
 
 
 def _timeout(observed: Observed) -> str:
@@ -61,15 +63,25 @@ def _timeout(observed: Observed) -> str:
     return backend.valid.spec.timeouts.workload if backend and backend.valid else DEFAULT_TIMEOUT
 
 
-def _waits_since(observed: Observed) -> str | None:
-    """Return since when the step's wait is recorded; None when it is not."""
+def _recorded(observed: Observed) -> Entry | None:
+    """Return what is recorded of the step while it has not succeeded; None before that."""
     recorded = observed.start.status.condition(STEP)
-    waits = recorded is not None and recorded.status is not ConditionStatus.TRUE
-    return recorded.last_transition_time if recorded and waits else None
+    return recorded if recorded is not None and recorded.status is not ConditionStatus.TRUE else None
 
 
 def _waited(observed: Observed, now: float) -> float:
-    since = times.read(_waits_since(observed))
+    """Return for how many seconds the step goes on: what fails in passing does not begin the wait anew."""
+    return _age(observed.start.status.condition(Condition.READ_BACK), now) if _recorded(observed) else 0.0
+
+
+def _had_patience(observed: Observed, now: float) -> float:
+    """Return for how many seconds it is known without a break that the Workload may yet come: an outage is one."""
+    recorded = _recorded(observed)
+    return _age(recorded, now) if recorded and recorded.status is ConditionStatus.UNKNOWN else 0.0
+
+
+def _age(recorded: Entry | None, now: float) -> float:
+    since = times.read(recorded.last_transition_time) if recorded else None
     return now - since if since is not None else 0.0
 
 
@@ -96,34 +108,42 @@ def _lacking(workload: Workload | None, check: str) -> list[str]:
     return lacking
 
 
-def _overdue(observed: Observed, job: TrainJob, terms: BackendTerms, waited: float) -> Action | Verdict:
+def _overdue(observed: Observed, job: TrainJob, terms: BackendTerms, now: float) -> Action | Verdict:
     """Say why the Workload is not as it should be after `timeouts.workload`; what may pass is waited for longer."""
     if observed.workload.origin is not Origin.READ:
         return find_workload(job)
     if action := kueue_setup.next_read(observed, terms):
         return action
     found, timeout = tuple(_reasons(observed, terms)), _timeout(observed)
+    unread = kueue_setup.unread(observed, terms)
     lacking = "; ".join(_lacking(observed.workload.obj, terms.admission_check or ""))
     because = f" (perhaps because {'; '.join(reason.text for reason in found)})" if found else ""
+    because += f"; not known, because {'; '.join(str(error) for error in unread)}" if unread else ""
     message = f"{lacking}, after {timeout}{because}"
     if not all(reason.may_pass for reason in found):
         return Refusal(STEP, ErrorClass.REJECTED, message)
-    if error := kueue_setup.failure(observed, terms):
-        return _why_is_unknown(observed, f"{lacking}, after {timeout}", error)
+    if error := next(filter(kueue_setup.may_pass, unread), None):
+        return _why_is_unknown(observed, f"{lacking}, after {timeout}; why is not known yet: ", error)
     if observed.start.is_probe:
         return _of_a_probe(message, outage=found == (OUTAGE,))
-    left = PATIENCE * duration.seconds(timeout) + CLOCK_GRAIN - waited
+    left = PATIENCE * duration.seconds(timeout) + CLOCK_GRAIN - _had_patience(observed, now)
     if left > 0:
         message = f"{message}; it is waited for until {PATIENCE} times {timeout} have passed"
         return Waiting(STEP, "WaitingForWorkload", message, requeue_after=left)
     return Refusal(STEP, ErrorClass.REJECTED, f"{lacking}, after {PATIENCE} times {timeout}{because}")
 
 
-def _why_is_unknown(observed: Observed, message: str, error: ApiError) -> Refusal:
-    """What can't be read explains nothing: the time is over, and only a probe comes to no verdict by it."""
-    if observed.start.is_probe:
-        return transient(STEP, error, never_final=True)
-    return Refusal(STEP, ErrorClass.REJECTED, f"{message}; why is not known: {error}")
+def _why_is_unknown(observed: Observed, head: str, error: ApiError) -> Refusal:
+    """An outage is no verdict: what could not be read is read again with backoff.
+
+    However the reads fail one after the other, the first failure is told, so that status is written once.
+    """
+    recorded = _recorded(observed)
+    is_told = recorded is not None and recorded.message.startswith(one_line(head))
+    return replace(
+        transient(STEP, error, never_final=True),
+        message=recorded.message if recorded and is_told else f"{head}{error}",
+    )
 
 
 def _of_a_probe(message: str, *, outage: bool) -> Refusal:
