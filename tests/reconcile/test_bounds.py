@@ -39,7 +39,7 @@ async def test_a_thousand_starts_that_wait_for_one_backend_read_it_once(api: Fak
         for obj in api.all(kind):
             store.put(watched(obj))
     cluster: Any = api
-    reconciler = Reconciler(cluster, store, lambda *_: None, lambda: NOW)
+    reconciler = Reconciler(cluster, store, lambda *_: None, lambda *_: None, lambda: NOW)
     for start in api.all(START):
         await reconciler.reconcile(Key(NAMESPACE, start["metadata"]["name"]), woken=0.0)
     reads = [request for request in api.requests if (request.verb, request.kind) == ("get", BACKEND)]

@@ -8,7 +8,7 @@ from dispatch_operator.controllers.watches import is_relevant
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
-from dispatch_operator.reconcile.events import Owned
+from dispatch_operator.reconcile.events import Event, Owned
 from dispatch_operator.reconcile.inquiries import Inquiries
 from dispatch_operator.reconcile.reconciler import Reconciler
 from dispatch_operator.reconcile.status import POINTER
@@ -39,6 +39,8 @@ class FakeOperator:
     now: float = NOW
     store: Store = field(default_factory=Store)
     announced: list[tuple[Owned, Owned]] = field(default_factory=list)
+    told: list[Event] = field(default_factory=list)
+    """Events that no write of a status tells of."""
     checks_invariants: bool = True
     inquiries: Inquiries = field(default_factory=Inquiries)
 
@@ -58,6 +60,7 @@ class FakeOperator:
             self.api,  # type: ignore[arg-type]
             self.store,
             lambda *pair: self.announced.append(pair),
+            lambda _, event: self.told.append(event),
             lambda: self.now,
             self.inquiries,
         )

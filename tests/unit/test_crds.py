@@ -12,6 +12,8 @@ from dispatch_operator.api import duration
 from dispatch_operator.api.crds import crds, file_name
 from dispatch_operator.api.enums import BackendGate, Gate, Phase, Retry
 from generate_crds import write
+from support.builders import make_backend
+from support.records import backend_of
 
 FILES = Path(__file__).parents[2] / "crds"
 START, BACKEND = crds()
@@ -159,6 +161,15 @@ def test_a_timeouts_rule_is_the_models() -> None:
     assert "'" not in pattern
     assert "\\" not in pattern
     assert re.fullmatch(pattern, "1h0s.5ms")
+
+
+@pytest.mark.parametrize(("text", "fits"), [("168h", True), ("1ns", True), ("0s", False), ("0", False), ("-1h", False)])
+def test_how_long_an_ended_job_is_kept_is_above_zero(text: str, fits: bool) -> None:
+    """Zero would read as "at once" and as "without a limit"."""
+    (rule,) = at(BACKEND, "spec.keepEnded")["x-kubernetes-validations"]
+    assert "leave it out to keep ended jobs for ever" in rule["message"]
+    assert bool(re.fullmatch(rule["rule"].removeprefix("self.matches('").removesuffix("')"), text)) == fits
+    assert (backend_of(make_backend(keepEnded=text)).keep_ended is not None) == fits
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,14 @@ class EventRecorder:
         if isinstance(before, DispatchStart) and isinstance(after, DispatchStart):
             created = times.read(after.metadata.creation_timestamp)
             start_changed(before.status, after.status, None if created is None else self._clock() - created)
-        about, whose = _about(after)
         for event in events(before, after):
-            logger.info("%s: %s", whose, escaped(event.message), extra={"about": about})
-            self.event(after, event)
+            self.tell(after, event)
+
+    def tell(self, about: Owned, event: Event) -> None:
+        """Log one Event about an object, and record it."""
+        told, whose = _about(about)
+        logger.info("%s: %s", whose, escaped(event.message), extra={"about": told})
+        self.event(about, event)
 
     def event(self, about: Owned, event: Event) -> None:
         """Record one Event about an object."""

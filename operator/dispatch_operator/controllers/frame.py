@@ -68,7 +68,7 @@ class Frame:
         # What the API server stamps is compared with what is noted here, so that one clock must tell both.
         clock = client.clock
         self._recorder = EventRecorder(client, clock)
-        reconciler = Reconciler(client, store, self._recorder.record_events, clock)
+        reconciler = Reconciler(client, store, self._recorder.record_events, self._recorder.tell, clock)
         backends = BackendController(client, store, self._recorder.record_events, clock)
         leftovers = Leftovers(ForegroundDeletion(client, store), OrphanedCopies(client, store))
 

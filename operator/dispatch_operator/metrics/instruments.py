@@ -40,6 +40,7 @@ START_SECONDS = Histogram(
 ENDED = Counter(
     "dispatch_ended", "DispatchStarts that ended, by the state and the cause of their outcome.", ("state", "cause")
 )
+EXPIRED = Counter("dispatch_expired", "TrainJobs of ended jobs that were deleted, as keepEnded of their backend says.")
 PROBES = Counter("dispatch_probes", "Preflight probes of backends: proven, unproven, or undecided.", ("result",))
 LEADER = Gauge("dispatch_leader", "Whether this process works; 0 while it waits for its Lease.")
 BUILD = Info("dispatch_build", "What runs.")

@@ -4,7 +4,7 @@ Only the reconciler carries them out, and `Observed.apply` says what an answer a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -127,6 +127,8 @@ class Delete(Action):
     name: str
     uid: str
     resource_version: str | None = None
+    reason: str = ""
+    """Why an ended job's TrainJob is deleted, which no status tells; empty otherwise."""
 
 
 @dataclass(frozen=True)
@@ -269,6 +271,11 @@ def delete_copy(copy: TrainingRuntime) -> Delete:
 def delete_train_job(train_job: TrainJob) -> Delete:
     """Stop a TrainJob that is ours."""
     return Delete(Slot.TRAIN_JOB, Kind.TRAIN_JOB, train_job.metadata.name, train_job.metadata.uid)
+
+
+def expire_train_job(train_job: TrainJob, reason: str) -> Delete:
+    """Delete a TrainJob that has ended, some time after."""
+    return replace(delete_train_job(train_job), reason=reason)
 
 
 def set_suspend(train_job: TrainJob, *, suspend: bool) -> Patch:

@@ -21,6 +21,20 @@ class Event:
     message: str
 
 
+def of_expiry(train_job: str, reason: str, failure: str = "") -> Event:
+    """Return the Event of the delete of an ended job's TrainJob: no status tells of it.
+
+    Args:
+        train_job: Its name.
+        reason: Why it is deleted.
+        failure: How that failed, if it did.
+    """
+    if failure:
+        told = f"TrainJob {train_job} is to be deleted, for {reason}; it is tried again: {failure}"
+        return Event("Warning", "TrainJobNotDeleted", told)
+    return Event("Normal", "TrainJobDeleted", f"TrainJob {train_job} was deleted, for {reason}; this record stays")
+
+
 Owned = DispatchStart | DispatchBackend
 """An object whose status is the operator's."""
 

@@ -38,7 +38,7 @@ class JobStatus:
 
 def has_ended(train_job: TrainJob) -> bool:
     """Tell whether a TrainJob is Complete or Failed."""
-    return any(train_job.status.is_true(kind) for kind in ("Complete", "Failed"))
+    return bool(train_job.status.ends)
 
 
 def unchanged(observed: Observed, end: Phase) -> JobStatus:

@@ -32,7 +32,7 @@ from dispatch_operator.reconcile.actions import (
     patch_start_status,
 )
 from dispatch_operator.reconcile.decide import decide
-from dispatch_operator.reconcile.events import Owned
+from dispatch_operator.reconcile.events import Event, Owned, of_expiry
 from dispatch_operator.reconcile.inquiries import Inquiries, spread
 from dispatch_operator.reconcile.observation import Answer, Observation, Observed
 from dispatch_operator.reconcile.status import brief
@@ -59,6 +59,8 @@ SHARED = frozenset({Slot.BACKEND, Slot.RUNTIME})
 
 RecordEvents = Callable[[Owned, Owned], None]
 """Called with a DispatchStart or a DispatchBackend before and after its status was written."""
+Tell = Callable[[Owned, Event], None]
+"""Called with an Event of a DispatchStart that no write of its status tells of."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Reconciler:
     client: Client
     store: Store
     record_events: RecordEvents
+    tell: Tell
     clock: Callable[[], float] = time.time
     inquiries: Inquiries = field(default_factory=Inquiries)
     shared_reads: SharedReads[Answer | ApiError] = field(default_factory=SharedReads)
@@ -104,6 +107,8 @@ class Reconciler:
                     # Not even that has room: an Event says what the status can't.
                     self.record_events(observed.start, replace(observed.start, status=decision.status))
             instruments.step(type(decision).__name__, decision.slot, self.clock() - begun)
+            if isinstance(decision, Delete) and decision.reason:
+                self._tell_of_expiry(observed.start, decision, answer)
             if isinstance(answer, ApiError) or not isinstance(decision, Get):
                 # From here on what others have read may be older than what is known here.
                 woken = None
@@ -157,6 +162,13 @@ class Reconciler:
             self.inquiries.forget(key)
             return observed
         return replace(observed, last_inquiry=self.inquiries.last(key, self.clock()))
+
+    def _tell_of_expiry(self, start: DispatchStart, made: Delete, answer: Answer | ApiError) -> None:
+        if not isinstance(answer, ApiError):
+            instruments.EXPIRED.inc()
+            self.tell(start, of_expiry(made.name, made.reason))
+        elif not (answer.conflict or answer.not_found):
+            self.tell(start, of_expiry(made.name, made.reason, str(answer)))
 
     def _keep_written(self, observed: Observed, action: Action, answer: Answer) -> None:
         """Keep a status that was written, so that the watch's echo wakes nobody, and tell of it."""

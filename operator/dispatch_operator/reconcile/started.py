@@ -18,6 +18,7 @@ from dispatch_operator.reconcile.actions import (
     list_pods,
     list_warnings,
 )
+from dispatch_operator.reconcile.expiry import expire
 from dispatch_operator.reconcile.gates import kueue_queue
 from dispatch_operator.reconcile.gates.gate import (
     is_kueues,
@@ -44,7 +45,8 @@ def follow(observed: Observed, now: float) -> Action | Result:
     """Return the next action for a DispatchStart that has started."""
     end = observed.start.status.recorded_end
     if end and end is not Phase.LOST and _stands(observed, end):
-        return _recorded(observed, job_status.unchanged(observed, end), now)
+        action = _recorded(observed, job_status.unchanged(observed, end), now)
+        return action if isinstance(action, Action) else expire(observed, now)
     # After an end, only what a watch tells of is looked at again.
     match Standing.ABSENT if end and observed.train_job.obj is None else standing(observed):
         case ApiError() as error:

@@ -76,6 +76,12 @@ class DispatchBackend:
         return _seconds(self.valid.spec.timeouts.call) if self.valid else DEFAULT_CALL_TIMEOUT
 
     @property
+    def keep_ended(self) -> float | None:
+        """Seconds for which an ended job keeps its TrainJob; None for ever, as where the backend is not valid."""
+        kept = self.valid.spec.keep_ended if self.valid else None
+        return None if kept is None else _seconds(kept)
+
+    @property
     def probe_runtime(self) -> tuple[Kind, str]:
         """The kind and name of the runtime that the backend is probed on; an empty name when it is not valid."""
         if self.valid is None:
@@ -86,5 +92,5 @@ class DispatchBackend:
 
 @lru_cache(maxsize=64)
 def _seconds(text: str) -> float:
-    """Read a backend's time-out, which is asked for at each request."""
+    """Read a duration of a backend: its time-out is asked for at each request."""
     return duration.seconds(text)

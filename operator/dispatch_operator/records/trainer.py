@@ -4,10 +4,12 @@ from typing import Any, ClassVar
 
 from msgspec import field
 
+from dispatch_operator.api.enums import ConditionStatus
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.records.base import ConditionedStatus, KubeObject, Record
+from dispatch_operator.records.base import ConditionedStatus, KubeCondition, KubeObject, Record
 
 Json = dict[str, Any]
+ENDS = ("Complete", "Failed")
 
 
 class Trainer(Record, frozen=True):
@@ -72,6 +74,11 @@ class TrainJobStatus(ConditionedStatus, frozen=True):
     """What Trainer says of a TrainJob."""
 
     jobs_status: tuple[JobCounts, ...] = ()
+
+    @property
+    def ends(self) -> tuple[KubeCondition, ...]:
+        """The conditions that say that the job has ended: Complete or Failed."""
+        return tuple(one for one in self.conditions if one.type in ENDS and one.status == ConditionStatus.TRUE)
 
 
 class TrainJob(KubeObject, frozen=True):

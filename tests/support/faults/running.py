@@ -45,7 +45,7 @@ class RunningOperator:
         cluster: Any = self.client or self.world
         store, clock = self.store, self.world.clock
         shard = self.shard = Shard(store, self.selector)
-        starts = Reconciler(cluster, store, lambda *_: None, clock)
+        starts = Reconciler(cluster, store, lambda *_: None, lambda *_: None, clock)
         leftovers = Leftovers(ForegroundDeletion(cluster, store), OrphanedCopies(cluster, store))
         cares_for = shard.serves_target if self.world.has_collector else _nobody
         checks = AdmissionChecks(cluster, store, clock, shard.serves_start)

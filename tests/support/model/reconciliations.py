@@ -102,7 +102,9 @@ class Reconciliations:
         running: Any = (
             OrphanedCopies(wire, told).reconcile(Key(NAMESPACE, NAME))
             if subject == COLLECT
-            else Reconciler(wire, told, lambda *_: None, lambda: NOW + now * TICK).reconcile(Key(NAMESPACE, subject))
+            else Reconciler(wire, told, lambda *_: None, lambda *_: None, lambda: NOW + now * TICK).reconcile(
+                Key(NAMESPACE, subject)
+            )
         )
         following = advance(running, None)
         for step in steps:

@@ -25,6 +25,7 @@ MOST_RUNTIMES = 1_000
 MOST_IMAGES = 1_000
 LONGEST_IMAGE = 500
 POSITIVE_DURATION = "must be a duration greater than zero, such as 90s or 1m30s"
+KEPT = "must be a duration greater than zero, such as 168h; leave it out to keep ended jobs for ever"
 LONGEST_TIMEOUT = "1h"
 BOUNDED_DURATION = f"must be at most {LONGEST_TIMEOUT}"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -73,6 +74,11 @@ TimeLimit = Annotated[
     str,
     Field(max_length=64, json_schema_extra=validations(_IS_DURATION, POSITIVE_DURATION)),
     must_match(duration.POSITIVE, POSITIVE_DURATION),
+]
+KeepEnded = Annotated[
+    str,
+    Field(max_length=64, json_schema_extra=validations(_IS_DURATION, KEPT)),
+    must_match(duration.POSITIVE, KEPT),
 ]
 Images = Annotated[
     Items[Annotated[str, Field(min_length=1, max_length=LONGEST_IMAGE)]], Field(min_length=1, max_length=MOST_IMAGES)
@@ -174,6 +180,13 @@ class BackendSpec(Model):
     kueue: Kueue | None = Field(
         default=None,
         description="Kueue mode. When absent jobs are gated plainly, by the TrainJob's spec.suspend.",
+    )
+    keep_ended: KeepEnded | None = Field(
+        default=None,
+        description=(
+            "How long after its end a job keeps its TrainJob, and with it the copy, the JobSet and the pods; a Go "
+            "duration greater than zero. The DispatchStart stays. When absent for ever."
+        ),
     )
     timeouts: Timeouts = Field(
         default_factory=Timeouts,
