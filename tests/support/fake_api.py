@@ -54,6 +54,8 @@ class FakeApi:
     """Whether the garbage collector runs, after every delete."""
     watches: list[Callable[[str, Object, bool], None]] = field(default_factory=list)
     """Called with the kind and each object that was written, or that is gone."""
+    namespace: str = "team-a"
+    """Of the kubeconfig's context."""
     documents: dict[str, Object] = field(default_factory=dict)
     """What is served, by API version: OpenAPI documents."""
 

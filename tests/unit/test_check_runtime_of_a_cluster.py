@@ -1,68 +1,27 @@
 """check-runtime with KIND/NAME: a runtime is read live, over real HTTP, and judged as one of a file."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from dispatch_operator.cli.main import main
 from support.builders import make_backend, make_runtime
+from support.served import Served
 
 APIS = "/apis/trainer.kubeflow.org/v1alpha1"
 
 
-class Served:
-    """An API server of a few objects, and the kubeconfig that leads to it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.objects: dict[str, Any] = {}
-        self.asked: list[str] = []
-        served = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                served.asked.append(self.path)
-                found = served.objects.get(self.path)
-                missing = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "not found"}
-                body = json.dumps(found or missing).encode()
-                self.send_response(200 if found else 404)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.kubeconfig = folder / "kubeconfig"
-        self.lead_to(self.server.server_address[1])
-
-    def lead_to(self, port: int) -> None:
-        cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}
-        context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
-        users = [{"name": "u", "user": {}}]
-        config = {"apiVersion": "v1", "kind": "Config", "current-context": "c", "users": users}
-        self.kubeconfig.write_text(json.dumps({**config, "clusters": [cluster], "contexts": [context]}))
-
-    def check(self, *arguments: str) -> Result:
-        return CliRunner().invoke(main, ["check-runtime", "--kubeconfig", str(self.kubeconfig), *arguments])
+def check(served: Served, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["check-runtime", "--kubeconfig", str(served.kubeconfig), *arguments])
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    made = Served(tmp_path)
-    thread = threading.Thread(target=made.server.serve_forever)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    thread.join()
-    made.server.server_close()
+    with Served(tmp_path).running() as made:
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -76,7 +35,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 )
 def test_a_fit_runtime_of_the_cluster_passes(served: Served, kind: str) -> None:
     served.objects[f"{APIS}/clustertrainingruntimes/torch"] = make_runtime("torch")
-    result = served.check(f"{kind}/torch")
+    result = check(served, f"{kind}/torch")
     assert (result.exit_code, result.output) == (0, "")
 
 
@@ -85,25 +44,25 @@ def test_a_runtime_of_a_namespace_is_judged_with_the_backends_resource(served: S
     runtime["spec"]["podGroupPolicy"] = {"volcano": {}}
     served.objects[f"{APIS}/namespaces/team-a/trainingruntimes/torch"] = runtime
     (tmp_path / "backend.json").write_text(json.dumps(make_backend(gpuResource="google.com/tpu")))
-    result = served.check("TrainingRuntime/torch", "-n", "team-a", "--backend", str(tmp_path / "backend.json"))
+    result = check(served, "TrainingRuntime/torch", "-n", "team-a", "--backend", str(tmp_path / "backend.json"))
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("ErrUnsupported: no-pod-group: spec.podGroupPolicy is stated")
 
 
 def test_what_the_cluster_has_not_is_told(served: Served) -> None:
-    result = served.check("ClusterTrainingRuntime/torch")
+    result = check(served, "ClusterTrainingRuntime/torch")
     assert (result.exit_code, result.stderr) == (2, 'Error: there is no ClusterTrainingRuntime "torch"\n')
-    result = served.check("TrainingRuntime/torch", "-n", "team-a")
+    result = check(served, "TrainingRuntime/torch", "-n", "team-a")
     assert (result.exit_code, result.stderr) == (2, 'Error: there is no TrainingRuntime "torch" in team-a\n')
 
 
 def test_a_cluster_that_does_not_answer_is_told(served: Served) -> None:
     served.lead_to(1)
-    result = served.check("ClusterTrainingRuntime/torch")
+    result = check(served, "ClusterTrainingRuntime/torch")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "ClusterTrainingRuntime torch" in result.stderr
     served.kubeconfig.write_text("{}")
-    result = served.check("ClusterTrainingRuntime/torch")
+    result = check(served, "ClusterTrainingRuntime/torch")
     assert result.exit_code == 2
     assert "can't be used" in result.stderr
 
@@ -125,7 +84,7 @@ def test_a_cluster_that_does_not_answer_is_told(served: Served) -> None:
     ],
 )
 def test_what_can_not_be_meant_is_not_asked_for(served: Served, arguments: list[str], says: str) -> None:
-    result = served.check(*arguments)
+    result = check(served, *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert says in result.stderr
     assert served.asked == []

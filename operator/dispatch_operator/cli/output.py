@@ -11,6 +11,7 @@ import click
 from dispatch_operator.api.quoting import escaped
 from dispatch_operator.checks.problems import Problem
 
+PROGRAM = "dispatch-operator"
 REFUSED = 1
 UNWRITABLE = 2
 """Exit code: 1 would say that something was refused."""
@@ -27,8 +28,12 @@ class Command(click.Command):
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:  # noqa: ANN401 - click's own
         """Parse the arguments; --help prints here."""
-        with _written():
+        with written():
             return super().make_context(*args, **extra)
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the help, with the examples as this program is called."""
+        return super().get_help(ctx).replace(PROGRAM, ctx.find_root().info_name or PROGRAM)
 
 
 class Commands(click.Group, Command):
@@ -41,7 +46,7 @@ def print_out(text: str) -> None:
     Raises:
         OutputError: It could not be written.
     """
-    with _written():
+    with written():
         click.echo(text, nl=False)
 
 
@@ -59,7 +64,12 @@ def refuse(found: Iterable[Problem], *, with_remedies: bool = False) -> NoReturn
 
 
 @contextmanager
-def _written() -> Iterator[None]:
+def written() -> Iterator[None]:
+    """Write to standard output.
+
+    Raises:
+        OutputError: It could not be written.
+    """
     try:
         yield
     except OSError as error:

@@ -42,6 +42,7 @@ UNBOUNDED = aiohttp.ClientTimeout()
 """What bounds a request is its own timeout: aiohttp's of five minutes must not be the shorter one."""
 LONGEST_REFUSAL_BYTES = 2**16
 """Read of an answer that says no."""
+DEFAULT_NAMESPACE = "default"
 Object = dict[str, Any]
 T = TypeVar("T")
 
@@ -49,9 +50,11 @@ T = TypeVar("T")
 class Client:
     """Requests to one API server; each is bounded in time, and fails only with ApiError."""
 
-    def __init__(self, api: client.ApiClient) -> None:
+    def __init__(self, api: client.ApiClient, namespace: str = DEFAULT_NAMESPACE) -> None:
         self.api = api
         """The library's client, for what the library does by itself."""
+        self.namespace = namespace
+        """The namespace that a kubeconfig's context names, for those who name none."""
         self.authorized = True
         """False while the API server does not accept the credentials."""
         self.clock = ServerClock()
@@ -211,6 +214,7 @@ class Client:
         grace: float,
         silent_for: float,
         label_selector: str = "",
+        field_selector: str = "",
         metadata_only: bool = False,
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         """Watch the objects of one namespace, or of all; entered when the API server has begun to answer.
@@ -224,6 +228,7 @@ class Client:
             grace: Seconds to wait beyond that before the connection counts as lost.
             silent_for: Seconds without a byte after which the connection counts as lost.
             label_selector: Which objects; empty for all.
+            field_selector: Which objects; empty for all.
             metadata_only: Whether to leave out all but the objects' metadata.
 
         Raises:
@@ -236,6 +241,7 @@ class Client:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(seconds),
             "labelSelector": label_selector,
+            "fieldSelector": field_selector,
         }
         accept = METADATA if metadata_only else JSON
         async with (
@@ -254,6 +260,33 @@ class Client:
             yield events
 
     @asynccontextmanager
+    async def log(  # noqa: PLR0913 - a log has this many parts.
+        self, namespace: str, pod: str, *, timeout: float, container: str, follow: bool = False, tail: int | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Read what a container has written, as it comes; entered when the API server has begun to answer.
+
+        Args:
+            namespace: The pod's.
+            pod: Its name.
+            timeout: Seconds until the answer begins.
+            container: Its name.
+            follow: Whether to go on until the container ends.
+            tail: How many of the last lines; None for all that is kept.
+
+        Raises:
+            ApiError: The request failed, as that of a container that has not begun, or its answer broke off.
+        """
+        query = {
+            "container": container,
+            "follow": "true" if follow else "",
+            "tailLines": "" if tail is None else str(tail),
+        }
+        async with self._stream(
+            "log", Kind.POD, namespace, query, accept="*/*", answer_within=timeout, end_within=None, of=(pod, "log")
+        ) as content:
+            yield content.iter_any()
+
+    @asynccontextmanager
     async def _stream(  # noqa: PLR0913 - one request has this many parts.
         self,
         verb: str,
@@ -263,11 +296,13 @@ class Client:
         *,
         accept: str,
         answer_within: float,
-        end_within: float,
+        end_within: float | None,
         silent_for: float | None = None,
+        of: tuple[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """Get a collection as a stream of bytes: the library would keep the whole answer until the next one."""
-        path, target = _collection(kind, namespace)
+        """Get a collection, or a part of one object, as a stream of bytes: the library would keep the whole answer."""
+        path, target = _collection(kind, namespace, of[0] if of else "")
+        path += f"/{quote(of[0], safe='')}/{of[1]}" if of else ""
         bounds = aiohttp.ClientTimeout(total=end_within, sock_read=silent_for)
         response: aiohttp.ClientResponse | None = None
         try:
@@ -503,11 +538,12 @@ def in_cluster(kubeconfig: str | None) -> bool:
 
 
 @asynccontextmanager
-async def connected(kubeconfig: str | None) -> AsyncIterator[Client]:
+async def connected(kubeconfig: str | None, context: str | None = None) -> AsyncIterator[Client]:
     """Connect with a kubeconfig file, or as the pod's service account when there is none.
 
     Args:
         kubeconfig: Path of the file; None for KUBECONFIG, the usual place, or the in-cluster account.
+        context: The context of the kubeconfig; None for its current one.
 
     Raises:
         NoClusterError: No usable configuration was found.
@@ -518,15 +554,19 @@ async def connected(kubeconfig: str | None) -> AsyncIterator[Client]:
     configuration.connection_pool_maxsize = UNLIMITED
     # A resent create could be carried out twice unseen; every retry is the reconciler's.
     configuration.retries = False
+    namespace = None
     try:
-        if in_cluster(kubeconfig):
+        if in_cluster(kubeconfig) and context is None:
             config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
-            await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+            loaded = await config.load_kube_config(
+                config_file=kubeconfig, context=context, client_configuration=configuration
+            )
+            namespace = (loaded.current_context or {}).get("context", {}).get("namespace")
     except (config.ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError) as error:
         # A file that is no kubeconfig fails in as many ways as there are parts of it.
         raise NoClusterError(f"{kubeconfig or 'the kubeconfig'} can't be used: {error}") from error
     async with client.ApiClient(configuration) as api:
         api.user_agent = USER_AGENT
-        async with aclosing(Client(api)) as made:
+        async with aclosing(Client(api, namespace or DEFAULT_NAMESPACE)) as made:
             yield made

@@ -19,6 +19,7 @@ _NOT_YET_SEEN = (
 # etcd's own limit, and that of the API server's connection to it: neither has an HTTP status of its own.
 _TOO_LARGE = re.compile(r"etcdserver: request is too large|trying to send message larger than max")
 
+HTTP_BAD_REQUEST = 400
 HTTP_UNAUTHORIZED = 401
 HTTP_FORBIDDEN = 403
 HTTP_NOT_FOUND = 404
@@ -70,6 +71,11 @@ class ApiError(Exception):
     def not_found(self) -> bool:
         """True when the object of that name does not exist."""
         return self.status == HTTP_NOT_FOUND
+
+    @property
+    def lacks_right(self) -> bool:
+        """True when the account may not make the request, whatever it is about."""
+        return self.status == HTTP_FORBIDDEN and _AUTHORIZER.search(self.message) is not None
 
     @property
     def exceeds_quota(self) -> bool:

@@ -28,6 +28,7 @@ class ListWatch:
     label_selector: str = ""
     metadata_only: bool = False
     """Whether only the metadata of the objects is asked for."""
+    field_selector: str = ""
 
     def __str__(self) -> str:
         return f"{self.kind} in {self.namespace}" if self.namespace else self.kind
@@ -41,6 +42,7 @@ class ListWatch:
             limit=limit,
             continue_token=continue_token,
             label_selector=self.label_selector,
+            field_selector=self.field_selector,
             metadata_only=self.metadata_only,
         )
 
@@ -55,5 +57,6 @@ class ListWatch:
             grace=GRACE_SECONDS,
             silent_for=SILENT_SECONDS,
             label_selector=self.label_selector,
+            field_selector=self.field_selector,
             metadata_only=self.metadata_only,
         )
