@@ -60,6 +60,10 @@ def refused() -> Object:
     return make_start() | {"status": {"phase": "Refused", "conditions": [make_condition("Started", "False")]}}
 
 
+def cancelled() -> Object:
+    return make_start(gate="Cancelled") | {"status": {"phase": "Cancelled"}}
+
+
 def make_workload(state: str = "Pending", *, check: str = CHECK, owners: list[Object] | None = None) -> Object:
     return {
         "kind": WORKLOAD,
@@ -113,6 +117,10 @@ def put(api: FakeApi, *objects: Object) -> AdmissionChecks:
         ("ours that is Ready stays so", "Ready", [make_job(), started("Open")], None),
         ("ours that is held keeps its state", "Ready", [make_job(), started("Held")], None),
         ("ours that is held and was reset keeps that too", "Pending", [make_job(), started("Held")], None),
+        ("ours that is cancelled keeps its state", "Ready", [make_job(), started("Cancelled")], None),
+        ("ours that is cancelled behind its gate waits", "Pending", [make_job(), started("Cancelled")], None),
+        ("a late TrainJob of one waits", "Ready", [make_job(), started("Cancelled", reference="x")], "Pending"),
+        ("what a cancelled Start left alone is another's", "Pending", [make_job(marks=False), cancelled()], "Ready"),
         ("ours before it has started waits", "Pending", [make_job(), started("Open", status="Unknown")], None),
         ("another TrainJob of our start waits", "Ready", [make_job(), started("Open", reference="x")], "Pending"),
         ("ours whose start is gone waits", "Ready", [make_job()], "Pending"),

@@ -16,7 +16,7 @@ Object = dict[str, Any]
 JOB = "TrainJob"
 ARGO_CD = {"InProgress": "Progressing", "Failed": "Degraded", "Current": "Healthy"}
 """What Argo CD calls what kstatus says."""
-STARTED_ALL_THE_SAME = {"Failed", "Lost", "Holding"}
+STARTED_ALL_THE_SAME = {"Failed", "Cancelled", "Lost", "Holding"}
 """What the expressions for Flux, which ask for the start alone, see otherwise."""
 
 
@@ -67,6 +67,8 @@ def test_an_object_that_nobody_has_seen_is_in_progress(api: FakeApi) -> None:
         ("Succeeded", None, lambda api: job(api, "Complete"), "Current"),
         ("Failed", None, lambda api: job(api, "Failed"), "Failed"),
         ("Lost", None, lambda api: api.objects.pop((JOB, NAMESPACE, NAME)), "Failed"),
+        ("Cancelled", None, lambda api: spec(api, gate="Cancelled"), "Failed"),
+        ("Cancelled", lambda api: spec(api, gate="Cancelled"), None, "Failed"),
         ("Refused", lambda api: spec(api, request={}), None, "Failed"),
         ("Pending", lambda api: api.objects.pop(("DispatchBackend", NAMESPACE, "default")), None, "InProgress"),
         (

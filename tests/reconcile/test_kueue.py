@@ -859,3 +859,19 @@ async def test_a_job_that_kueue_suspends_anyway_is_reported_and_not_fought(
     start = await operator.settle()
     assert start["status"]["phase"] == "Running"
     assert "it is admitted" in message(start, "Succeeded")
+
+
+@pytest.mark.parametrize("gate", ["Closed", "Open", "Held"])
+async def test_a_cancelled_job_is_stopped_and_its_workload_left_to_kueue(
+    api: FakeKueueApi, operator: FakeOperator, gate: str
+) -> None:
+    await operator.reconcile()
+    for wish in ("Open", gate) if gate != "Closed" else ():
+        api.edit("DispatchStart", lambda start, wish=wish: start["spec"].update(gate=wish))  # type: ignore[misc]
+        await operator.settle()
+    api.requests.clear()
+    api.edit("DispatchStart", lambda start: start["spec"].update(gate="Cancelled"))
+    start = await operator.settle()
+    assert start["status"]["phase"] == "Cancelled"
+    assert conditions(start)["WorkloadGated"] == ("True", "Gated")
+    assert api.writes() == ["patch DispatchStart status", "delete TrainJob", "patch DispatchStart status"]

@@ -45,6 +45,11 @@ def set_status(api: FakeApi, **status: Any) -> None:
     api.edit("DispatchStart", lambda start: start["status"].update(status))
 
 
+def is_cancelled(api: FakeApi, **status: Any) -> None:
+    api.edit("DispatchStart", lambda start: start["spec"].update(gate="Cancelled"))
+    set_status(api, **status)
+
+
 STARTED = [make_condition("Started")]
 
 
@@ -62,6 +67,19 @@ async def test_a_copy_whose_start_goes_on_is_kept_without_a_request(api: FakeApi
             lambda api: api.edit("DispatchStart", lambda start: start["metadata"].update(uid="again")),
         ),
         ("its start is finally refused", lambda api: set_status(api, phase="Refused")),
+        ("its start is cancelled", lambda api: is_cancelled(api, phase="Cancelled")),
+        (
+            "its start is being cancelled",
+            lambda api: is_cancelled(
+                api, phase="Stopping", conditions=[make_condition("Succeeded", reason="Cancelled")]
+            ),
+        ),
+        (
+            "its start is cancelled, with this very copy",
+            lambda api: is_cancelled(
+                api, phase="Cancelled", conditions=STARTED, copy={"name": NAME, "uid": api.one(COPY)["metadata"]["uid"]}
+            ),
+        ),
         (
             "its start has another copy",
             lambda api: set_status(api, phase="Gated", conditions=STARTED, copy={"name": NAME, "uid": "another"}),

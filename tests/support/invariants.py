@@ -18,7 +18,7 @@ def broken_invariants(status: Mapping[str, Any]) -> list[str]:
     held = {entry["type"]: entry for entry in status.get("conditions", ())}
     true = {kind for kind, entry in held.items() if entry["status"] == TRUE}
     phase = str(status.get("phase") or "")
-    ended = phase in {Phase.REFUSED, Phase.FAILED, Phase.LOST}
+    ended = phase in {Phase.REFUSED, Phase.FAILED, Phase.CANCELLED, Phase.LOST}
     finished = bool(phase) and Phase(phase).is_end
     refusals = [entry["message"] for entry in held.values() if entry["reason"] in set(ErrorClass)]
     refusals = [message for message in refusals if POINTER not in message]

@@ -136,7 +136,10 @@ def test_rules_say_what_a_user_can_do() -> None:
     del rules[".spec.request"], rules[".spec.request.spec"]
     assert {path: [rule for rule, _ in found] for path, found in rules.items()} == {
         ".spec.backend": ["self == oldSelf"],
-        ".spec.gate": ["self != 'Closed' || oldSelf == 'Closed'"],
+        ".spec.gate": [
+            "self != 'Closed' || oldSelf == 'Closed' || oldSelf == 'Cancelled'",
+            "oldSelf != 'Cancelled' || self == 'Cancelled'",
+        ],
     }
 
 

@@ -44,6 +44,18 @@ def start(phase: str | None, reason: str = "Started", ready: str = "True") -> Di
             start("Failed", "OOMKilled", "False"),
             Event("Warning", "Failed", "Failed: ready said"),
         ),
+        (
+            "a stop after a refusal",
+            start("Starting"),
+            start("Stopping", "ErrRejected", "False"),
+            Event("Warning", "ErrRejected", "Stopping: ready said"),
+        ),
+        (
+            "a stop that is wanted",
+            start("Running"),
+            start("Stopping", "Cancelled", "False"),
+            Event("Normal", "Stopping", "Stopping: ready said"),
+        ),
         ("a status that somebody emptied", start("Gated"), start(None), None),
     ],
 )

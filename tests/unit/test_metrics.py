@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from dispatch_operator import __version__
+from dispatch_operator.api.enums import Phase
 from dispatch_operator.api.models.status import Outcome, StartStatus
 from dispatch_operator.controllers.collector import OperatorCollector
 from dispatch_operator.controllers.frame import QUEUES, Frame
@@ -129,6 +130,10 @@ def test_a_start_that_is_whole_and_an_end_are_counted_once() -> None:
     assert more(lambda: change(StartStatus(), started, 7.0), "dispatch_start_seconds_sum") == 7
     assert more(lambda: change(started, started, 7.0), "dispatch_start_seconds_count") == 0
     assert more(lambda: change(StartStatus(), started, None), "dispatch_start_seconds_count") == 0
+    cancelled = StartStatus(phase=Phase.CANCELLED, outcome=Outcome("Cancelled", "Cancelled"))
+    assert more(lambda: change(StartStatus(), cancelled, 7.0), "dispatch_start_seconds_count") == 0
+    labels = {"state": "Cancelled", "cause": "Cancelled"}
+    assert more(lambda: change(StartStatus(), cancelled, 7.0), "dispatch_ended_total", **labels) == 1
     labels = {"state": "Failed", "cause": "OOMKilled"}
     assert more(lambda: change(started, failed, None), "dispatch_ended_total", **labels) == 1
     assert more(lambda: change(failed, failed, None), "dispatch_ended_total", **labels) == 0

@@ -32,6 +32,7 @@ def supervisor() -> ModuleType:
         ({"state": "Refused", "cause": "ErrUnreachable"}, (2, 2)),
         ({"state": "Refused", "cause": "ErrReadOnly"}, (2, 2)),
         ({"state": "Refused", "cause": "ErrRejected"}, None),
+        ({"state": "Cancelled", "cause": "Cancelled"}, None),
         ({"state": "Lost"}, None),
     ],
 )

@@ -12,6 +12,7 @@ class Gate(StrEnum):
     CLOSED = "Closed"
     OPEN = "Open"
     HELD = "Held"
+    CANCELLED = "Cancelled"
 
 
 class Retry(StrEnum):
@@ -79,11 +80,13 @@ class Phase(StrEnum):
     HELD = "Held"
     """The gate was closed again, and the cluster holds the job."""
     STOPPING = "Stopping"
-    """A refusal is recorded and what was created is being deleted."""
+    """A refusal or a cancellation is recorded, and what was created is being deleted."""
     SUCCEEDED = "Succeeded"
     """The job completed."""
     FAILED = "Failed"
     """The job failed; the cause is in status.outcome."""
+    CANCELLED = "Cancelled"
+    """It was cancelled by its gate; nothing of it is left in the cluster."""
     LOST = "Lost"
     """The TrainJob vanished after Started was recorded."""
 
@@ -93,7 +96,7 @@ class Phase(StrEnum):
         return self in _ENDS
 
 
-_ENDS = frozenset({Phase.REFUSED, Phase.SUCCEEDED, Phase.FAILED, Phase.LOST})
+_ENDS = frozenset({Phase.REFUSED, Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED, Phase.LOST})
 
 
 class ErrorKind(StrEnum):
@@ -129,7 +132,7 @@ class Condition(StrEnum):
     FINISHED = "Finished"
     """True when nothing more will happen, however it ended; False before."""
     READY = "Ready"
-    """True once started; False after a refusal or a failed job."""
+    """True once started; False after a refusal, a failed or a cancelled job."""
     RECONCILING = "Reconciling"
     """kstatus: present only while something goes on or will be tried again."""
     STALLED = "Stalled"

@@ -79,6 +79,9 @@ def _of_gate(state: str, gate: Gate) -> tuple[str, str]:
         case Gate.HELD:
             # A held job is evicted already, by its Workload's `spec.active`; Pending would evict it again.
             return state, "the start gate is held"
+        case Gate.CANCELLED:
+            # What stops the job is the deletion of its TrainJob.
+            return state, "the DispatchStart is cancelled"
         case _:
             return PENDING, "the start gate is closed"
 

@@ -1,7 +1,7 @@
 """Copies that a Start left behind without an owner (docs/contract.md, Orphaned copies).
 
-Neither "gone" nor "finally refused" ever reverts, so that no age is waited for. A slow operator that still means to use
-the copy fails safely when it sets the owner, its gate closed.
+None of "gone", "finally refused" and "cancelled" ever reverts, so that no age is waited for. A slow operator that still
+means to use the copy fails safely when it sets the owner, its gate closed.
 """
 
 import logging
@@ -42,6 +42,8 @@ def is_left(copy: TrainingRuntime, made_for: MadeFor | None) -> bool:
         return True
     if isinstance(made_for, DispatchBackend):
         return False
+    if made_for.is_cancelled and made_for.status.was_cancelled:
+        return True
     if made_for.status.has_started:
         copied = made_for.status.copied
         return copied is None or copied.uid != copy.metadata.uid

@@ -79,7 +79,7 @@ def start_changed(before: StartStatus, after: StartStatus, age: float | None) ->
         after: The status that stands.
         age: Seconds since the DispatchStart was created; None when that is not known.
     """
-    if after.has_started and not before.has_started and age is not None:
+    if after.says_started and not before.has_started and age is not None:
         START_SECONDS.observe(max(age, 0.0))
     if after.outcome is not None and before.outcome is None:
         ENDED.labels(after.outcome.state, _bounded(after.outcome.cause or "")).inc()

@@ -9,11 +9,13 @@ from dispatch_operator.api.enums import Condition, ErrorClass, Phase, Retry
 from dispatch_operator.reconcile import job_status
 from dispatch_operator.reconcile.actions import Action, PatchStatus, Result
 from dispatch_operator.reconcile.backend.unproven import mark_unproven
+from dispatch_operator.reconcile.cancellation import cancel, ended_before
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.reconcile.ownership import is_ours, is_the_one, left_of_ours, made_for, was_opened
 from dispatch_operator.reconcile.started import after_loss, follow
 from dispatch_operator.reconcile.status import of_verdict, refusal_of, stands
 from dispatch_operator.reconcile.step_result import Refusal, Verdict
+from dispatch_operator.reconcile.steps.create_train_job import resolve_in_flight
 from dispatch_operator.reconcile.steps.order import FROM_THE_BEGINNING, WITH_TRAIN_JOB, WITH_UNMARKED_TRAIN_JOB, Step
 from dispatch_operator.reconcile.taking_up import take_up
 from dispatch_operator.reconcile.teardown import clean_up, stop
@@ -32,6 +34,8 @@ def decide(observed: Observed, now: float) -> Action | Result:
     start = observed.start
     if is_leaving(start):
         return Result()
+    if start.is_cancelled and not ended_before(observed):
+        return _cancel(observed, now)
     if start.status.has_started:
         return follow(observed, now)
     if was_opened(observed) or (start.lost_its_status and not start.status.was_refused):
@@ -49,6 +53,17 @@ def decide(observed: Observed, now: float) -> Action | Result:
 def is_leaving(start: DispatchStart) -> bool:
     """Tell whether a start is being deleted: it is never started; its TrainJob and copy go by garbage collection."""
     return start.metadata.is_terminating
+
+
+def _cancel(observed: Observed, now: float) -> Action | Result:
+    """Stop a cancelled Start; what became of a create that went unanswered is found out first."""
+    match resolve_in_flight(observed, now):
+        case Action() as action:
+            return action
+        case Refusal(error_class=ErrorClass.OUTCOME_UNKNOWN) as unknown:
+            return _conclude(observed, unknown, now)
+        case _:
+            return cancel(observed, now)
 
 
 def _take_up(observed: Observed, now: float) -> Action | Result:

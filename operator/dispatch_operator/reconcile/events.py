@@ -8,7 +8,7 @@ from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 
 TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
-_BAD = (Phase.REFUSED, Phase.STOPPING, Phase.FAILED, Phase.LOST, Phase.IN_FLIGHT)
+_BAD = (Phase.REFUSED, Phase.FAILED, Phase.LOST, Phase.IN_FLIGHT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 from dispatch_operator.render.terms import read_terms
 
+REFUSED_OR_CANCELLED = (Phase.STOPPING, Phase.REFUSED, Phase.CANCELLED)
+"""Phases of a DispatchStart that leaves nothing of its own behind."""
+
 
 class Standing(Enum):
     """What the TrainJob of our name is to a Start that has been recorded once, whatever is left of the record."""
@@ -173,14 +176,14 @@ def ownership_of_train_job(observed: Observed, job: TrainJob) -> Ownership | Get
     """Tell whose the TrainJob found under our name is, or which object must be read first."""
     if is_ours(observed, job):
         return Ownership.OURS
-    return _ownership_of_another(observed, job, (Phase.REFUSED, Phase.STOPPING, Phase.LOST))
+    return _ownership_of_another(observed, job, (*REFUSED_OR_CANCELLED, Phase.LOST))
 
 
 def ownership_of_copy(observed: Observed, copy: TrainingRuntime) -> Ownership | Get:
     """Tell whose the unowned copy found under our name is, or which object must be read first."""
     if is_ours(observed, copy):
         return Ownership.OURS
-    return _ownership_of_another(observed, copy, (Phase.REFUSED, Phase.STOPPING))
+    return _ownership_of_another(observed, copy, REFUSED_OR_CANCELLED)
 
 
 def _ownership_of_another(observed: Observed, obj: KubeObject, ended: tuple[Phase, ...]) -> Ownership | Get:

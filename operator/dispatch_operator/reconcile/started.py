@@ -97,7 +97,7 @@ def _without_train_job(observed: Observed, found: Standing, end: Phase | None, n
     """The TrainJob that was started is gone, or nothing tells which it is; what came late is deleted at every end."""
     if end:
         action = _recorded(observed, job_status.unchanged(observed, end), now)
-        late = end is Phase.LOST or found is Standing.LATE
+        late = end in {Phase.LOST, Phase.CANCELLED} or found is Standing.LATE
         return clean_up(observed) if late and isinstance(action, Result) else action
     if found is Standing.UNKNOWN:
         return _recorded(observed, job_status.unclear(observed, now), now)

@@ -1,4 +1,4 @@
-"""After a final refusal: stop what was created, and keep the cluster clean of what turns up late.
+"""After a final refusal or a cancellation: stop what was created, and keep the cluster clean of what turns up late.
 
 See docs/contract.md, Definite failures only, Record before acting and Late arrivals.
 """
@@ -42,7 +42,7 @@ def stop(observed: Observed, now: float, *, unmarked: ApiError | None = None) ->
                 return _again(observed, refusal, f"what is left can't be read: {error}", now, error.retry_after)
             case Get() as due:
                 return due
-    match _delete(observed):
+    match next_delete(observed):
         case Action() as action:
             return action
         case ApiError() as error:
@@ -60,7 +60,7 @@ def stop(observed: Observed, now: float, *, unmarked: ApiError | None = None) ->
 
 
 def clean_up(observed: Observed) -> Action | Result:
-    """Phases Refused and Lost: a TrainJob or an unowned copy of ours that turns up late is still deleted."""
+    """Phases Refused, Cancelled and Lost: a TrainJob or an unowned copy of ours that turns up late is still deleted."""
     start, copy = observed.start, observed.copy.obj
     turned_up = []
     if is_ours(observed, observed.train_job.obj):
@@ -73,7 +73,7 @@ def clean_up(observed: Observed) -> Action | Result:
                 return Result(requeue=True, retry_after=error.retry_after)
             case Get() as due:
                 return due
-    match _delete(observed):
+    match next_delete(observed):
         case Action() as action:
             return action
         case ApiError() as error:
@@ -82,7 +82,7 @@ def clean_up(observed: Observed) -> Action | Result:
             return Result()
 
 
-def _delete(observed: Observed) -> Action | ApiError | bool:
+def next_delete(observed: Observed) -> Action | ApiError | bool:
     """Return the delete that is due, why it failed, or whether something of ours is still on its way out."""
     job, copy = observed.train_job.obj, observed.copy.obj
     leaving = False

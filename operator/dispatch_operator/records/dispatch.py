@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from dispatch_operator.api import duration
-from dispatch_operator.api.enums import Gate, Retry
+from dispatch_operator.api.enums import Condition, Gate, Phase, Retry
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend, StartReading, StartRequest
 from dispatch_operator.api.models.status import BackendStatus, StartStatus
@@ -50,6 +50,17 @@ class DispatchStart:
     def gate(self) -> Gate:
         """What the user wants of the start gate; Closed when it could not be read."""
         return self.reading.spec.gate
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it is to be cancelled, or was; a refusal or another end that was recorded before stays what it is.
+
+        A stop whose reason got lost is what the gate wishes, which never leaves Cancelled.
+        """
+        status = self.status
+        is_bare = status.phase is Phase.STOPPING and status.condition(Condition.STARTED) is None
+        ends_otherwise = status.recorded_end not in {None, Phase.CANCELLED} or (status.was_refused and not is_bare)
+        return self.gate is Gate.CANCELLED and not ends_otherwise
 
     @property
     def retry(self) -> Retry:

@@ -94,3 +94,20 @@ def deactivated(team: QueuedTeam, but: str = "") -> Object | None:
     """Return the Workload when it is not active."""
     workload = team.workload()
     return workload if workload["spec"]["active"] is False and workload["metadata"]["uid"] != but else None
+
+
+def test_a_cancelled_job_gives_its_quota_back(team: QueuedTeam) -> None:
+    team.start(forever=True, gate="Open")
+    team.until_phase("llama-s1", "Running")
+    team.start("queued", submission=2, gpus=101, gate="Open")
+    team.until_phase("queued", "Queued")
+    team.set_gate("queued", "Cancelled")
+    team.until_phase("queued", "Cancelled")
+    team.set_gate("llama-s1", "Held")
+    team.until_phase("llama-s1", "Held")
+    team.set_gate("llama-s1", "Cancelled")
+    team.until_phase("llama-s1", "Cancelled")
+    assert team.all("trainjobs") == []
+    until(
+        "pods, copies and Workloads are gone", lambda: not any(map(team.all, ("pods", "trainingruntimes", "workloads")))
+    )

@@ -66,7 +66,8 @@ async def test_leftover_copies(
 
 
 @pytest.mark.parametrize(
-    ("phase", "want_phase"), [("Refused", "Gated"), ("Pending", "Refused"), ("Lost", "Refused"), ("Gated", "Refused")]
+    ("phase", "want_phase"),
+    [("Refused", "Gated"), ("Cancelled", "Gated"), ("Pending", "Refused"), ("Lost", "Refused"), ("Gated", "Refused")],
 )
 async def test_a_copy_of_a_living_start_is_left_alone(
     api: FakeApi, operator: FakeOperator, phase: str, want_phase: str

@@ -243,7 +243,7 @@ async def test_a_train_job_that_was_orphaned_is_waited_for_with_the_command_that
     assert ("kubectl" in message(start, "Started")) is bool(want)
 
 
-@pytest.mark.parametrize("phase", [None, "Refused", "Lost"])
+@pytest.mark.parametrize("phase", [None, "Refused", "Cancelled", "Lost"])
 async def test_a_train_job_of_an_ended_start_is_waited_for(
     api: FakeApi, operator: FakeOperator, phase: str | None
 ) -> None:

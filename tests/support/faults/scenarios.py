@@ -310,4 +310,27 @@ SCENARIOS = (
     FaultScenario(
         "a copy that was changed behind the gate", changes=(_ours(COPY, _is_edited), _gate("Open")), starts=False
     ),
+    FaultScenario("a cancellation before anything was created", gate="Cancelled", starts=False, is_meddled_with=False),
+    FaultScenario(
+        "a cancellation of a Start that waits",
+        before=_backend(state="ReadOnly"),
+        changes=(_gate("Cancelled"),),
+        starts=False,
+        is_meddled_with=False,
+    ),
+    FaultScenario("a cancellation of a gated job", changes=(_gate("Cancelled"),), starts=False),
+    FaultScenario("a cancellation of an open job", gate="Open", changes=(_gate("Cancelled"),), starts=False),
+    FaultScenario(
+        "a cancellation of a held job", gate="Open", changes=(_gate("Held"), _gate("Cancelled")), starts=False
+    ),
+    FaultScenario(
+        "a cancellation behind the gate in Kueue mode", kueue=True, changes=(_gate("Cancelled"),), starts=False
+    ),
+    FaultScenario(
+        "a cancellation of a held job in Kueue mode",
+        kueue=True,
+        gate="Open",
+        changes=(_gate("Held"), _gate("Cancelled")),
+        starts=False,
+    ),
 )

@@ -8,13 +8,13 @@ from unittest import mock
 
 from msgspec import structs
 
-from dispatch_operator.api.enums import ErrorClass, Phase
+from dispatch_operator.api.enums import ErrorClass, Gate, Phase
 from dispatch_operator.api.group import START_GATE
 from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.controllers import orphaned_copies
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
-from dispatch_operator.reconcile import decide, ownership, started
+from dispatch_operator.reconcile import cancellation, decide, ownership, started
 from dispatch_operator.reconcile.actions import (
     Action,
     Get,
@@ -31,11 +31,12 @@ from dispatch_operator.reconcile.observation import Observation, Observed, Origi
 from dispatch_operator.reconcile.ownership import Standing
 from dispatch_operator.reconcile.step_result import Refusal
 from dispatch_operator.reconcile.steps import create_train_job, read_back, set_owner
-from dispatch_operator.reconcile.teardown import stop
+from dispatch_operator.reconcile.teardown import next_delete, stop
 from dispatch_operator.records.base import Annotations, ObjectMeta
 from dispatch_operator.records.dispatch import DispatchStart
 from dispatch_operator.records.kueue import Workload
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
+from support.model import server
 from support.model.explore import SearchResult, search
 from support.model.reconciliations import quickly
 from support.model.scenarios import SCENARIOS
@@ -130,6 +131,7 @@ def _with_status(observed: Observed, status: StartStatus) -> Observed:
 
 _FOLLOW = started.follow
 _OPENING = kueue.opening
+_CANCEL = cancellation.cancel
 _START = decide._start  # noqa: SLF001
 _CONCLUDE = decide._conclude  # noqa: SLF001
 
@@ -156,6 +158,14 @@ def _mark_unproven_at_once(observed: Observed, verdict: Any, now: float) -> Acti
         return decision
     doubt = mark_unproven(_with_status(observed, decision.status), verdict, now)
     return doubt if isinstance(doubt, Action) else decision
+
+
+def _cancel_at_once(observed: Observed, now: float) -> Action | Result:
+    decision = _CANCEL(observed, now)
+    if isinstance(decision, PatchStatus) and decision.status.phase is Phase.STOPPING:
+        action = next_delete(observed)
+        return action if isinstance(action, Action) else decision
+    return decision
 
 
 async def _collect_by_the_store(self: Any, key: Key) -> Result:
@@ -436,5 +446,68 @@ MUTANTS = (
         "the DispatchStart is created again",
         "of a living Start was changed",
         _instead(orphaned_copies, "is_left", lambda *_: True),
+    ),
+    Mutant(
+        "Cancelling",
+        "a cancelled Start goes on",
+        "a Start is cancelled",
+        "that is cancelled was started",
+        _instead(DispatchStart, "is_cancelled", property(lambda _: False)),
+    ),
+    Mutant(
+        "Cancelling",
+        "a cancellation is recorded over the end of a job",
+        "a running job is cancelled",
+        "was Succeeded, and a cancellation was recorded over it",
+        _instead(DispatchStart, "is_cancelled", property(lambda start: start.gate is Gate.CANCELLED)),
+    ),
+    Mutant(
+        "Cancelling",
+        "a cancellation is recorded over a refusal",
+        "a Start is denied and cancelled",
+        "was Stopping, and a cancellation was recorded over it",
+        _instead(DispatchStart, "is_cancelled", property(lambda start: start.gate is Gate.CANCELLED)),
+    ),
+    Mutant(
+        "Cancelling",
+        "the CRD lets a gate leave Cancelled",
+        "a job is cancelled, and the gate is asked to open",
+        "was cancelled, and goes on",
+        _instead(server, "gate_may_become", lambda *_: True),
+    ),
+    Mutant(
+        "Cancelling",
+        "a create in flight is not waited for",
+        "a Start whose create goes unanswered is cancelled",
+        "was recorded while a create was in flight",
+        _instead(decide, "resolve_in_flight", lambda *_: None),
+    ),
+    Mutant(
+        "Cancelling",
+        "somebody who writes Cancelled into a status cancels",
+        "somebody writes Cancelled",
+        "was stopped",
+        _instead(DispatchStart, "is_cancelled", property(lambda start: start.status.was_cancelled)),
+    ),
+    Mutant(
+        "Record before acting",
+        "a cancelled job is stopped before that is recorded",
+        "a running job is cancelled",
+        "which has started, was stopped",
+        _instead(decide, "cancel", _cancel_at_once),
+    ),
+    Mutant(
+        "Live verdicts",
+        "a cached absence ends what is cancelled",
+        "a job is cancelled, and the cache lacks its TrainJob",
+        "was recorded as Cancelled though its TrainJob stands",
+        _instead(cancellation, "_unread", lambda _: None),
+    ),
+    Mutant(
+        "Late arrivals",
+        "what turns up after Cancelled stays",
+        "a Start is cancelled",
+        "is Cancelled and leaves",
+        _instead(cancellation, "clean_up", lambda _: Result()),
     ),
 )

@@ -32,6 +32,17 @@ def phase(start: Obj) -> str:
     return str(at(start.value, "status", "phase") or "")
 
 
+def is_cancelled(start: Obj) -> bool:
+    """Tell whether a cancellation is recorded: it is being stopped, or has ended so."""
+    stops = phase(start) == "Stopping" and condition(start.value, "Succeeded").get("reason") == "Cancelled"
+    return stops or phase(start) == "Cancelled"
+
+
+def wants(start: Obj) -> str:
+    """Return what the user wants of the gate."""
+    return str(at(start.value, "spec", "gate"))
+
+
 def is_open(job: Obj) -> bool:
     """Tell whether no gate of dispatch holds a TrainJob."""
     if at(job.value, "metadata", "labels", QUEUE):
@@ -54,8 +65,22 @@ def pairs_opened(objects: Objects) -> frozenset[Pair]:
     return frozenset({(start_uid(job) or "", job.uid)}) if job and start_uid(job) and is_open(job) else frozenset()
 
 
+def pairs_cancelled(objects: Objects) -> frozenset[Pair]:
+    """Return the TrainJobs whose cancellation is recorded as it is wanted, each with its DispatchStart."""
+    return frozenset(
+        (start.uid, str(at(start.value, "status", "reference", "uid")))
+        for start in (objects[slot] for slot in STARTS)
+        if start and is_cancelled(start) and wants(start) == "Cancelled"
+    )
+
+
 def wrong_with_write(
-    before: Objects, after: Objects, writer: str | None, started: frozenset[Pair], opened: frozenset[Pair]
+    before: Objects,
+    after: Objects,
+    writer: str | None,
+    started: frozenset[Pair],
+    opened: frozenset[Pair],
+    cancelled: frozenset[Pair],
 ) -> Iterator[str]:
     """Say which rules of safety a write of the operator has broken.
 
@@ -65,11 +90,12 @@ def wrong_with_write(
         writer: The UID of the DispatchStart that the writing reconcile is of; None for the collector.
         started: What was ever recorded as started.
         opened: What was ever open.
+        cancelled: What was ever recorded as cancelled.
     """
     for slot in STARTS:
         old, new = before[slot], after[slot]
-        if old and new and is_started(old) and old.uid == new.uid and phase(new) in {"Refused", "Stopping"}:
-            yield "a refusal was recorded over a Start"
+        if old and new and old.uid == new.uid and old is not new:
+            yield from _wrong_with_record(old, new, before[TRAINS], cancelled)
         job, lost = before[TRAINS], old and new and phase(old) != "Lost" and phase(new) == "Lost"
         if lost and new and job and job.uid == at(new.value, "status", "reference", "uid"):
             yield f"{new.uid} was recorded as Lost though its TrainJob stands"
@@ -77,8 +103,23 @@ def wrong_with_write(
     if before[BACKED] is not after[BACKED] and teller and phase(teller) not in {"Refused", "Stopping"}:
         yield "a backend was doubted before a refusal was recorded"
     yield from _wrong_with_workload(before, after)
-    yield from _wrong_with_job(before, after, writer, started, opened)
+    yield from _wrong_with_job(before, after, writer, started, opened, cancelled)
     yield from _wrong_with_copy(before, after, writer)
+
+
+def _wrong_with_record(old: Obj, new: Obj, job: Obj | None, cancelled: frozenset[Pair]) -> Iterator[str]:
+    """Say which rules of safety a write of a status has broken."""
+    if is_started(old) and phase(new) in {"Refused", "Stopping"} and not is_cancelled(new):
+        yield "a refusal was recorded over a Start"
+    if is_cancelled(new) and wants(old) != "Cancelled":
+        yield f"{new.uid} was cancelled, and nobody wanted it"
+    if is_cancelled(old) and old.uid in {start for start, _ in cancelled} and not is_cancelled(new):
+        yield f"{new.uid} was cancelled, and goes on"
+    refused = phase(old) == "Stopping" and str(condition(old.value, "Started").get("reason")).startswith("Err")
+    if is_cancelled(new) and (refused or phase(old) in {"Succeeded", "Failed", "Lost", "Refused"}):
+        yield f"{new.uid} was {phase(old)}, and a cancellation was recorded over it"
+    if phase(new) == "Cancelled" and job and job.uid == at(new.value, "status", "reference", "uid"):
+        yield f"{new.uid} was recorded as Cancelled though its TrainJob stands"
 
 
 def _wrong_with_workload(before: Objects, after: Objects) -> Iterator[str]:
@@ -96,7 +137,12 @@ def _wrong_with_workload(before: Objects, after: Objects) -> Iterator[str]:
 
 
 def _wrong_with_job(
-    before: Objects, after: Objects, writer: str | None, started: frozenset[Pair], opened: frozenset[Pair]
+    before: Objects,
+    after: Objects,
+    writer: str | None,
+    started: frozenset[Pair],
+    opened: frozenset[Pair],
+    cancelled: frozenset[Pair],
 ) -> Iterator[str]:
     old, new = before[TRAINS], after[TRAINS]
     if old is new:
@@ -110,7 +156,7 @@ def _wrong_with_job(
         if any(start == pair[0] and job != pair[1] for start, job in opened):
             yield "two TrainJobs of one DispatchStart were opened"
     gone = old is not None and (new is None or "deletionTimestamp" in new.value["metadata"])
-    if old and gone and (start_uid(old) or "", old.uid) in started:
+    if old and gone and (start_uid(old) or "", old.uid) in started - cancelled:
         yield f"{old.uid}, which has started, was stopped"
 
 
@@ -121,6 +167,8 @@ def _wrong_with_copy(before: Objects, after: Objects, writer: str | None) -> Ite
     maker = next((start for start in (before[slot] for slot in STARTS) if start and start.uid == start_uid(old)), None)
     if start_uid(old) is None:
         yield f"copy {old.uid} of a human was changed"
+    elif maker and is_cancelled(maker):
+        return
     elif maker and is_started(maker) and at(maker.value, "status", "copy", "uid") == old.uid and new is None:
         yield f"copy {old.uid}, which its Start uses, was deleted"
     elif (
@@ -142,7 +190,7 @@ def wrong_in_the_end(objects: Objects, *, excused: bool) -> Iterator[str]:
     job, copy = objects[TRAINS], objects[COPIED]
     starts = [start for start in (objects[slot] for slot in STARTS) if start]
     makers = {start.uid for start in starts}
-    if sum(is_started(start) and phase(start) != "Lost" for start in starts) > 1:
+    if sum(is_started(start) and phase(start) not in {"Lost", "Cancelled"} for start in starts) > 1:
         yield "two DispatchStarts of one submission have started"
     if copy and start_uid(copy) and not copy.value["metadata"].get("ownerReferences"):
         yield f"copy {copy.uid} has no owner"
@@ -158,17 +206,19 @@ def _wrong_with_end_of(
     start: Obj, job: Obj | None, copy: Obj | None, workload: Obj | None, *, excused: bool
 ) -> Iterator[str]:
     ours = [obj for obj in (job, copy) if obj and start_uid(obj) == start.uid]
-    if phase(start) in {"Refused", "Lost"}:
+    if phase(start) in {"Refused", "Lost", "Cancelled"}:
         if ours:
             yield f"{start.uid} is {phase(start)} and leaves {ours} behind"
-        if not excused:
+        if not excused and phase(start) != "Cancelled":
             yield f"{start.uid} is {phase(start)} without a cause"
+    elif wants(start) == "Cancelled" and phase(start) not in {"Succeeded", "Failed"}:
+        yield f"{start.uid} is to be cancelled and never ends: {phase(start)}"
     elif condition(start.value, "Started").get("reason") == "ReferenceLost":
         if job is None or start_uid(job) != start.uid:
             yield f"{start.uid} waits for a TrainJob that is not there"
         elif is_open(job):
             yield f"{job.uid} is open, and is not followed"
-    elif phase(start) in {"Succeeded", "Failed"} and job is None:
+    elif phase(start) in {"Succeeded", "Failed"} and (job is None or wants(start) == "Cancelled"):
         return
     elif not is_started(start):
         yield f"{start.uid} never ends: {phase(start)}, {condition(start.value, 'Started').get('message')}"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from support.model.objects import Obj, Objects, replaced
 from support.model.reconciliations import Reconciliation
-from support.model.rules import Pair, pairs_opened, pairs_started
+from support.model.rules import Pair, pairs_cancelled, pairs_opened, pairs_started
 from support.model.suspending import SuspendedRequest
 
 Action = Callable[[Objects, int], tuple[Objects, int] | None]
@@ -95,6 +95,7 @@ class State(NamedTuple):
     done: frozenset[str]
     started: frozenset[Pair]
     opened: frozenset[Pair]
+    cancelled: frozenset[Pair]
     excused: bool
 
 
@@ -122,6 +123,7 @@ def first(scenario: Scenario) -> State:
         done=frozenset(),
         started=pairs_started(scenario.objects),
         opened=pairs_opened(scenario.objects),
+        cancelled=pairs_cancelled(scenario.objects),
         excused=scenario.excused,
     )
 

@@ -7,6 +7,7 @@ from dispatch_operator.api.models import read_backend
 from dispatch_operator.render import render_copy, render_train_job
 from dispatch_operator.render.terms import terms_of
 from support.builders import NAME, NAMESPACE, make_backend, make_runtime, make_start
+from support.model import server
 from support.model.explore import comes_to_rest
 from support.model.objects import (
     BACKED,
@@ -48,12 +49,15 @@ def world(
     return objects
 
 
-def _start(slot: int, **spec: str) -> Action:
+def _gate(slot: int, gate: str) -> Action:
     def action(objects: Objects, made: int) -> tuple[Objects, int] | None:
         start = objects[slot]
-        if start is None or spec.items() <= start.value["spec"].items():
+        held = start.value["spec"]["gate"] if start else gate
+        if start is None or held == gate or not server.gate_may_become(held, gate):
             return None
-        return replaced(objects, slot, changed(start, {**start.value, "spec": {**start.value["spec"], **spec}})), made
+        return replaced(
+            objects, slot, changed(start, {**start.value, "spec": {**start.value["spec"], "gate": gate}})
+        ), made
 
     return action
 
@@ -136,11 +140,13 @@ WRITES_REFERENCE = Human(
 )
 SAYS_SUCCEEDED = Human("somebody writes Succeeded", _status(lambda held: {**held, "phase": "Succeeded"}), excuses=False)
 SAYS_LOST = Human("somebody writes Lost", _status(lambda held: {**held, "phase": "Lost"}), excuses=False)
+SAYS_CANCELLED = Human("somebody writes Cancelled", _status(lambda held: {**held, "phase": "Cancelled"}), excuses=False)
 JOB_ENDS = Human("the job ends", _job_ends, excuses=False)
-OPENS = Human("a human opens the gate", _start(FIRST, gate="Open"), excuses=False)
-HOLDS = Human("a human holds the gate", _start(FIRST, gate="Held"), excuses=False)
-RELEASES = Human("a human releases the gate", _start(FIRST, gate="Open"), excuses=False)
-HOLDS_AGAIN = Human("a human holds the gate again", _start(FIRST, gate="Held"), excuses=False)
+OPENS = Human("a human opens the gate", _gate(FIRST, "Open"), excuses=False)
+HOLDS = Human("a human holds the gate", _gate(FIRST, "Held"), excuses=False)
+RELEASES = Human("a human releases the gate", _gate(FIRST, "Open"), excuses=False)
+HOLDS_AGAIN = Human("a human holds the gate again", _gate(FIRST, "Held"), excuses=False)
+CANCELS = Human("a human cancels it", _gate(FIRST, "Cancelled"), excuses=False)
 DELETES_WORKLOAD = Human("a human deletes the Workload", _delete(QUEUES), excuses=False)
 DEACTIVATES = Human("Kueue deactivates the job", _edit(QUEUES, active=False), excuses=False)
 DELETES = Human("a human deletes the DispatchStart", _delete(FIRST))
@@ -481,4 +487,78 @@ SCENARIOS = (
         humans=(DEACTIVATES, HOLDS, RELEASES),
         most_humans=3,
     ),
+    Scenario("a Start is cancelled", world(gate="Open"), ALONE, faults=1, crashes=1, humans=(CANCELS,)),
+    Scenario(
+        "a Start whose create goes unanswered is cancelled",
+        world(),
+        ALONE,
+        faults=1,
+        ticks=1,
+        lates=False,
+        humans=(CANCELS,),
+    ),
+    Scenario("a Start is denied and cancelled", world(), ALONE, denials=1, crashes=1, humans=(CANCELS,)),
+    Scenario(
+        "a running job is cancelled",
+        started(gate="Open"),
+        WITH_COLLECTOR,
+        faults=1,
+        silences=1,
+        lingers=True,
+        humans=(CANCELS, JOB_ENDS, DELETES_JOB),
+        most_humans=3,
+    ),
+    Scenario(
+        "two operators, and a job is opened and cancelled",
+        started(),
+        TWO_OPERATORS,
+        humans=(OPENS, CANCELS),
+        reconciliations=2,
+    ),
+    Scenario(
+        "the status of a cancelled Start is lost",
+        started(gate="Open"),
+        ALONE,
+        crashes=1,
+        humans=(CANCELS, LOSES_STATUS, LOSES_CONDITIONS, LOSES_PHASE, LOSES_REFERENCE, SAYS_SUCCEEDED),
+    ),
+    Scenario(
+        "a job is cancelled, and the cache lacks its TrainJob",
+        started(gate="Open"),
+        ALONE,
+        cached=((TRAINS, None),),
+        humans=(CANCELS,),
+    ),
+    Scenario(
+        "a cancelled Start is created again",
+        started(gate="Open"),
+        WITH_COLLECTOR,
+        lazy=True,
+        lingers=True,
+        humans=(CANCELS, RECREATES),
+    ),
+    Scenario(
+        "a job is cancelled, and the gate is asked to open",
+        started(),
+        ALONE,
+        crashes=1,
+        humans=(CANCELS, OPENS),
+    ),
+    Scenario(
+        "one of two of one submission is cancelled",
+        world(second=True),
+        (*TWO_STARTS, (0, COLLECT)),
+        humans=(CANCELS,),
+        excused=True,
+    ),
+    Scenario(
+        "Kueue, a job is held and cancelled",
+        started(gate="Open", kueue=True),
+        ALONE,
+        faults=1,
+        lazy=True,
+        humans=(HOLDS, CANCELS),
+    ),
+    Scenario("Kueue, a Start is cancelled", world(gate="Open", kueue=True), ALONE, crashes=1, humans=(CANCELS,)),
+    Scenario("somebody writes Cancelled", started(gate="Open"), ALONE, faults=1, humans=(SAYS_CANCELLED, HOLDS)),
 )

@@ -4,6 +4,9 @@ import copy
 import functools
 from typing import Any
 
+import cel
+
+from dispatch_operator.api.models.start import StartSpec
 from dispatch_operator.kube.errors import ApiError
 from support.builders import NAME, NAMESPACE
 from support.fake_api import _merge, written_status
@@ -19,6 +22,13 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 # The same failure is the same object, so that it is the same answer.
 refusal = functools.cache(_refusal)
 UNSEEN = refusal("create", JOB, 403, "Forbidden", f"runtime '{NAME}' not found")
+
+
+@functools.cache
+def gate_may_become(old: str, new: str) -> bool:
+    """Tell whether the CRD lets somebody move the gate so, by its own rules."""
+    rules = StartSpec.model_json_schema()["properties"]["gate"]["x-kubernetes-validations"]
+    return all(cel.evaluate(one["rule"], {"self": new, "oldSelf": old}) for one in rules)
 
 
 def slot_of(kind: str, name: str) -> int | None:

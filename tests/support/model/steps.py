@@ -2,14 +2,25 @@
 
 from collections.abc import Iterator
 
+from dispatch_operator.api import times
 from dispatch_operator.kube.errors import ApiError
 from support.fake_api import unanswered
-from support.model.objects import BACKED, COPIED, FIRST, QUEUES, SLOTS, SOURCE, START, TRAINS, Objects, replaced
-from support.model.reconciliations import Reconciliation, Reconciliations
-from support.model.rules import pairs_opened, pairs_started, wrong_with_write
+from support.model.objects import BACKED, COPIED, FIRST, QUEUES, SECOND, SLOTS, SOURCE, START, TRAINS, Objects, replaced
+from support.model.reconciliations import TICK, Reconciliation, Reconciliations
+from support.model.rules import (
+    is_cancelled,
+    is_open,
+    pairs_cancelled,
+    pairs_opened,
+    pairs_started,
+    wants,
+    wrong_with_write,
+)
 from support.model.scenario import Scenario, State, has_begun, view, with_look, with_silent
 from support.model.server import UNSEEN, carry_out, collectable, is_going, nature, refusal, slot_of, workload_of
 from support.model.suspending import Answer, SuspendedRequest
+from support.operator import NOW
+from support.records import at
 
 LOST, LATER = unanswered("write", "object"), refusal("write", "object", 429, "TooManyRequests", "later")
 DENIED = refusal("write", "object", 403, "Forbidden", "exceeded quota: objects")
@@ -55,10 +66,7 @@ class Steps:
         objects, made, answer = self._carry_out(state, operator, suspended)
         writer = reconcile.writer
         after, wrong = self._after_write(state, objects, made, writer)
-        if suspended.request.verb == "create" and any(
-            obj and obj.uid == writer and is_going(obj) for obj in reconcile.view
-        ):
-            wrong = (*wrong, "a DispatchStart that is being deleted was started")
+        wrong = (*wrong, *_wrong_by_what_was_seen(reconcile, state, objects))
         after = _own_start_is_known(after, operator, suspended, subject, answer)
         after = after._replace(blind=after.blind - 1) if answer is UNSEEN and after.blind else after
         yield f"{who}: {suspended}{_told(answer)}", self._answered(after, worker, reconcile, answer), wrong
@@ -105,7 +113,7 @@ class Steps:
     ) -> tuple[State, tuple[str, ...]]:
         if objects is state.objects:
             return state, ()
-        wrong = tuple(wrong_with_write(state.objects, objects, writer, state.started, state.opened))
+        wrong = tuple(wrong_with_write(state.objects, objects, writer, state.started, state.opened, state.cancelled))
         return self._changed(state, objects, made), wrong
 
     def _changed(self, state: State, objects: Objects, made: int) -> State:
@@ -121,6 +129,7 @@ class Steps:
             blind=blind,
             started=state.started | pairs_started(objects),
             opened=state.opened | pairs_opened(objects),
+            cancelled=state.cancelled | pairs_cancelled(objects),
         )
 
     def _steps_of_others(self, state: State) -> Iterator[Found]:
@@ -186,6 +195,23 @@ class Steps:
                 spent = state.budget._replace(crashes=state.budget.crashes - 1)
                 requeue = with_silent(state, operator, ())
                 yield f"operator {operator} dies", requeue._replace(reconciliations=reconciliations, budget=spent), ()
+
+
+def _wrong_by_what_was_seen(reconcile: Reconciliation, state: State, after: Objects) -> Iterator[str]:
+    """Say what a reconcile should not have done, by what it began with, and by the time."""
+    seen = next((obj for obj in reconcile.view if obj and obj.uid == reconcile.writer), None)
+    creates = reconcile.next.request.verb == "create"
+    if seen and creates and is_going(seen):
+        yield "a DispatchStart that is being deleted was started"
+    old, new = state.objects[TRAINS], after[TRAINS]
+    opens = new is not None and is_open(new) and not (old is not None and is_open(old))
+    if seen and (creates or opens) and wants(seen) == "Cancelled":
+        yield "a DispatchStart that is cancelled was started"
+    for was, start in zip(state.objects[: SECOND + 1], after[: SECOND + 1], strict=True):
+        since = at(was.value, "status", "inFlightSince") if was else None
+        is_known = since != times.written(NOW + state.now * TICK)
+        if start and is_cancelled(start) and not at(start.value, "status", "reference") and not is_known:
+            yield "a cancellation was recorded while a create was in flight"
 
 
 def _own_start_is_known(

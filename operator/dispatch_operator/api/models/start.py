@@ -218,12 +218,16 @@ class StartSpec(Model):
     gate: Word[Gate] = Field(
         default=Gate.CLOSED,
         description=(
-            "Closed starts the job without running it, Open lets it run, Held stops it again until the next Open. "
-            "It can't go back to Closed."
+            "Closed starts the job without running it, Open lets it run, Held stops it again until the next Open, and "
+            "Cancelled stops it for good. It can't go back to Closed, and nowhere from Cancelled."
         ),
         json_schema_extra=validations(
-            "self != 'Closed' || oldSelf == 'Closed'",
+            "self != 'Closed' || oldSelf == 'Closed' || oldSelf == 'Cancelled'",
             "a gate that was Open or Held can't go back to Closed, also not by leaving it out; use Held",
+            (
+                "oldSelf != 'Cancelled' || self == 'Cancelled'",
+                "a gate that is Cancelled can't be changed any more, also not by leaving it out; submit it anew",
+            ),
         ),
     )
     retry: Word[Retry] = Field(

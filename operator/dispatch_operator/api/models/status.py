@@ -79,13 +79,13 @@ class Source(Status, frozen=True):
 class Outcome(Status, frozen=True):
     """How it ended."""
 
-    state: Annotated[str, Meta(description="Succeeded, Failed, Refused or Lost.")]
+    state: Annotated[str, Meta(description="Succeeded, Failed, Refused, Cancelled or Lost.")]
     cause: Annotated[
         str | None,
         Meta(
             description=(
-                "Why it did not succeed, in one word such as OOMKilled, Evicted or WorkDirMissing; of a refusal the "
-                "error class."
+                "Why it did not succeed, in one word such as OOMKilled, Evicted, WorkDirMissing or Cancelled; of a "
+                "refusal the error class."
             )
         ),
     ] = None
@@ -131,8 +131,8 @@ class Condition(Status, frozen=True):
             description=(
                 "RequestValid, RuntimeCopied, TrainJobCreated, OwnerSet, ReadBack and WorkloadGated are the steps of "
                 "the Start, Started all of them together. Succeeded is the job's end, and Finished is True at every "
-                "end, however it came. Ready is True once the Start is whole, and False after a refusal or a failed "
-                "job. Reconciling and Stalled say whether something more will happen."
+                "end, however it came. Ready is True once the Start is whole, and False after a refusal, a failed or a "
+                "cancelled job. Reconciling and Stalled say whether something more will happen."
             ),
         ),
     ]
@@ -152,7 +152,8 @@ class Condition(Status, frozen=True):
 
 _REFUSALS = (Phase.STOPPING, Phase.REFUSED)
 _BEFORE_STARTED = (Phase.PENDING, Phase.STARTING, Phase.IN_FLIGHT, *_REFUSALS)
-_ENDS = (Phase.SUCCEEDED, Phase.FAILED, Phase.LOST)
+_ENDS = (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED, Phase.LOST)
+_WHILE_CANCELLED = (None, Phase.STOPPING, Phase.CANCELLED)
 _FINAL = (ErrorClass.INVALID, ErrorClass.REJECTED)
 """What is final whatever the policy."""
 
@@ -232,7 +233,14 @@ class StartStatus(Status, frozen=True):
         started, finished = self.condition(ConditionType.STARTED), self.condition(ConditionType.FINISHED)
         of_class = started is not None and started.status is ConditionStatus.FALSE and started.reason in _FINAL
         told = (self.phase, self.outcome and self.outcome.state, finished and finished.reason)
-        return of_class or any(word in _REFUSALS for word in told)
+        return of_class or (any(word in _REFUSALS for word in told) and not self.was_cancelled)
+
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether a cancellation has been recorded, as far as anything is left to tell: it stops, or has ended so."""
+        succeeded = self.condition(ConditionType.SUCCEEDED)
+        is_told = succeeded is not None and succeeded.reason == Phase.CANCELLED and self.phase in _WHILE_CANCELLED
+        return is_told or self.recorded_end is Phase.CANCELLED
 
     def _stands(self, kind: ConditionType, status: ConditionStatus) -> bool:
         return any(one.type == kind and one.status is status for one in self.conditions)
