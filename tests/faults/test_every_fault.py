@@ -9,7 +9,7 @@ from support.faults.play import every_crash, every_fault, every_meddling
 from support.faults.scenarios import SCENARIOS, FaultScenario
 from support.summary import Summary
 
-pytestmark = [pytest.mark.looptime, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.looptime(noop_cycles=0), pytest.mark.timeout(600)]
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 It stands in for the real one where faults or speed matter; what Kubernetes really does is witnessed by tests/cluster.
 """
 
-import copy
 import hashlib
 import json
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from dispatch_operator.kube.errors import ApiError, Effect, answered
+from support.records import copied
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class FakeApi:
 
     def put(self, obj: Object, **status: Any) -> Object:
         """Place an object as if somebody had created it."""
-        made = copy.deepcopy(obj)
+        made = copied(obj)
         meta = made["metadata"]
         self.count += 1
         meta.setdefault("uid", f"uid-{self.count}")
@@ -72,7 +72,7 @@ class FakeApi:
             made["status"] = status
         self.objects[self._key(made["kind"], meta.get("namespace"), meta["name"])] = made
         self._tell(made, gone=False)
-        return copy.deepcopy(made)
+        return copied(made)
 
     def one(self, kind: str) -> Object:
         """Return the only object of a kind."""
@@ -81,7 +81,7 @@ class FakeApi:
 
     def all(self, kind: str) -> list[Object]:
         """Return copies of all objects of a kind."""
-        return [copy.deepcopy(obj) for (held, _, _), obj in self.objects.items() if held == kind]
+        return [copied(obj) for (held, _, _), obj in self.objects.items() if held == kind]
 
     def edit(self, kind: str, change: Callable[[Object], None]) -> None:
         """Change the only object of a kind as a human would."""
@@ -109,7 +109,7 @@ class FakeApi:
         self._request("get", kind, name)
         found = self.objects.get(self._key(kind, namespace, name))
         self._answer()
-        return copy.deepcopy(found)
+        return copied(found)
 
     async def select(
         self,
@@ -129,7 +129,7 @@ class FakeApi:
             for selector in (label_selector, field_selector)
         )
         found = [
-            read(copy.deepcopy(obj))
+            read(copied(obj))
             for (held, where, _), obj in self.objects.items()
             if held == kind
             and namespace in {None, where}
@@ -145,7 +145,7 @@ class FakeApi:
         request = self._request("create", kind, name)
         if self._key(kind, namespace, name) in self.objects:
             raise refusal("create", kind, 409, "AlreadyExists", f'"{name}" already exists')
-        made = self.admit(request, copy.deepcopy(dict(body)))
+        made = self.admit(request, copied(dict(body)))
         made["metadata"]["namespace"] = namespace
         made = self.put(made)
         self._answer()
@@ -158,12 +158,12 @@ class FakeApi:
         self._request("patch", kind, name, subresource, body)
         held = self._existing("patch", kind, namespace, name)
         self._require("patch", kind, held, body["metadata"])
-        merged = _merge(copy.deepcopy(held), {key: body[key] for key in body})
+        merged = _merge(copied(held), {key: body[key] for key in body})
         if subresource == "status":
             merged["metadata"]["managedFields"] = written_status(held)
         if merged != held:
             self._store(merged)
-        made = copy.deepcopy(self.objects[self._key(kind, namespace, name)])
+        made = copied(self.objects[self._key(kind, namespace, name)])
         self._answer()
         return made
 
@@ -203,7 +203,7 @@ class FakeApi:
 
     def _tell(self, obj: Object, *, gone: bool) -> None:
         for watch in self.watches:
-            watch(obj["kind"], copy.deepcopy(obj), gone)
+            watch(obj["kind"], copied(obj), gone)
 
     def _request(self, verb: str, kind: str, name: str, subresource: str = "", body: Object | None = None) -> Request:
         self._last = Request(verb, str(kind), name, subresource, body)
@@ -234,7 +234,7 @@ class FakeApi:
         if self.objects[key].get("spec") != obj.get("spec"):
             meta["generation"] += 1
         meta["resourceVersion"] = str(self.count)
-        self.objects[key] = copy.deepcopy(obj)
+        self.objects[key] = copied(obj)
         self._tell(obj, gone=False)
 
     @staticmethod

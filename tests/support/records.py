@@ -1,7 +1,7 @@
 """Raw objects of tests as the operator's records, and a reach into raw objects that tests alone need."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
@@ -15,6 +15,7 @@ from dispatch_operator.records.reading import (
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
 
 Object = Mapping[str, Any]
+T = TypeVar("T")
 
 
 def at(obj: object, *path: str) -> Any:
@@ -24,6 +25,15 @@ def at(obj: object, *path: str) -> Any:
             return None
         obj = obj.get(part)
     return obj
+
+
+def copied(value: T) -> T:
+    """Return a copy of a JSON value that shares nothing which can be changed: much sooner than copy.deepcopy."""
+    if isinstance(value, dict):
+        return {key: copied(part) for key, part in value.items()}  # type: ignore[return-value]
+    if isinstance(value, list):
+        return [copied(part) for part in value]  # type: ignore[return-value]
+    return value
 
 
 def condition(obj: object, kind: str) -> Object:

@@ -1,7 +1,6 @@
 """A cluster in memory whose requests fail as planned, and that notices at once what must never be."""
 
 import asyncio
-import copy
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from support.fake_api import FakeApi, Request
 from support.faults.fault import WHILE, Fault, Lasts
 from support.invariants import broken_invariants
 from support.operator import NOW
-from support.records import at, condition, maker_uid
+from support.records import at, condition, copied, maker_uid
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -155,7 +154,7 @@ class FaultyApi(FakeApi):
         async def call() -> Object:
             held = self._existing("apply", kind, namespace or "", name)
             self._require("apply", kind, held, body["metadata"])
-            made = copy.deepcopy(held)
+            made = copied(held)
             for part, entries in body["status"].items():
                 key = "type" if part == "conditions" else "name"
                 new = {entry[key]: entry for entry in entries}
@@ -216,9 +215,7 @@ class FaultyApi(FakeApi):
 
     def change(self, kind: str, name: str, change: Callable[[Object], None]) -> None:
         """Change an object as a human, or another controller, would."""
-        obj = next(
-            copy.deepcopy(obj) for (held, _, called), obj in self.objects.items() if (held, called) == (kind, name)
-        )
+        obj = next(copied(obj) for (held, _, called), obj in self.objects.items() if (held, called) == (kind, name))
         change(obj)
         self._store(obj)
 
@@ -257,7 +254,10 @@ class FaultyApi(FakeApi):
     def _check(self) -> None:
         starts = {start["metadata"]["uid"]: start for start in self._held(START)}
         for start in starts.values():
-            if at(start, "status", "phase"):
+            changed = (
+                self._informed.get((START, start["metadata"]["namespace"], start["metadata"]["name"])) is not start
+            )
+            if changed and at(start, "status", "phase"):
                 self.broken += broken_invariants(start["status"])
         for job in self._held(JOB):
             uid = maker_uid(job)

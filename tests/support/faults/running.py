@@ -67,11 +67,12 @@ class RunningOperator:
         if not _is_watched(kind, obj):
             return
         self._label(obj)
+        record = watched(obj)
         if not deleted:
-            self.store.put(watched(obj))
-        concerned = [(queue, set(whom(self.store, watched(obj)))) for queue, whom in self.routes]
+            self.store.put(record)
+        concerned = [(queue, set(whom(self.store, record))) for queue, whom in self.routes]
         if deleted:
-            self.store.drop(watched(obj))
+            self.store.drop(record)
         for queue, keys in concerned:
             for key in sorted(keys):
                 queue.add(key)

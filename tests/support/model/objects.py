@@ -1,7 +1,8 @@
 """Values that are the same object when they are equal: comparing and hashing what a state holds is then cheap."""
 
-import json
 from typing import Any
+
+import msgspec
 
 from support.builders import NAME, RUNTIME
 from support.records import at
@@ -27,21 +28,21 @@ class Obj:
     """One state of one object; equal ones are identical."""
 
     __slots__ = ("key", "value")
-    _kept: dict[str, "Obj"] = {}  # noqa: RUF012 - shared on purpose.
-    _specs: dict[str, Value] = {}  # noqa: RUF012
+    _kept: dict[bytes, "Obj"] = {}  # noqa: RUF012 - shared on purpose.
+    _specs: dict[bytes, Value] = {}  # noqa: RUF012
 
-    def __init__(self, key: str, value: Value) -> None:
+    def __init__(self, key: bytes, value: Value) -> None:
         self.key, self.value = key, value
 
     @classmethod
     def of(cls, value: Value) -> "Obj":
         """Return the one object of this value; the value must not be changed any more."""
-        key = json.dumps(value, sort_keys=True)
+        key = msgspec.json.encode(value, order="sorted")
         found = cls._kept.get(key)
         if found is None:
             # Specs are shared, so that what is read from one is read once.
             spec = value.get("spec", {})
-            shared = cls._specs.setdefault(json.dumps(spec, sort_keys=True), spec)
+            shared = cls._specs.setdefault(msgspec.json.encode(spec, order="sorted"), spec)
             found = cls._kept[key] = cls(key, {**value, "spec": shared})
         return found
 

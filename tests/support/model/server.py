@@ -1,6 +1,5 @@
 """A small API server: a pure function from objects and a request to objects and an answer."""
 
-import copy
 import functools
 from typing import Any
 
@@ -13,7 +12,7 @@ from support.fake_api import _merge, written_status
 from support.fake_api import refusal as _refusal
 from support.model.objects import COPIED, JOB, QUEUES, SLOTS, TRAINS, Obj, Objects, replaced
 from support.model.suspending import Answer, SuspendedRequest
-from support.records import at
+from support.records import at, copied
 
 Value = dict[str, Any]
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
@@ -38,7 +37,7 @@ def slot_of(kind: str, name: str) -> int | None:
 
 def born(value: Value, made: int) -> Obj:
     """Return an object as it is stored when it is created; `made` numbers its kind's objects."""
-    stored = copy.deepcopy(value)
+    stored = copied(value)
     stored["metadata"] |= {"uid": f"{stored['kind']}-{made}", "resourceVersion": "1", "generation": 1}
     stored["metadata"].setdefault("namespace", NAMESPACE)
     stored["metadata"].setdefault("creationTimestamp", "2026-01-01T00:00:00Z")

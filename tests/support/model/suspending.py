@@ -1,9 +1,10 @@
 """The operator's connection to the model's API server: each request suspends the reconcile that makes it."""
 
-import json
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube import typed
@@ -33,7 +34,7 @@ class SuspendedRequest:
         return str(self.request)
 
 
-_ASKED: dict[tuple[Request, str], SuspendedRequest] = {}
+_ASKED: dict[tuple[Request, bytes], SuspendedRequest] = {}
 
 
 _CREATED: dict[tuple[Request, int], tuple[Value, SuspendedRequest]] = {}
@@ -42,7 +43,7 @@ _CREATED: dict[tuple[Request, int], tuple[Value, SuspendedRequest]] = {}
 
 def suspended(request: Request, body: Value) -> SuspendedRequest:
     """Return the one request of these values."""
-    return _ASKED.setdefault((request, json.dumps(body, sort_keys=True)), SuspendedRequest(request, body))
+    return _ASKED.setdefault((request, msgspec.json.encode(body, order="sorted")), SuspendedRequest(request, body))
 
 
 def _created(request: Request, body: Value) -> SuspendedRequest:
