@@ -9,7 +9,7 @@ import pytest
 
 from controlplane import Cluster
 from support.chart import CHART, Object, documents, helm, render
-from support.install import apply, ensure_namespace
+from support.install import apply, ensure_namespace, kubectl_apply
 
 SERVED = ["chart-a", "chart-b"]
 # Kwok lets a pod succeed after a second unless it is told otherwise.
@@ -91,7 +91,7 @@ def test_the_api_server_takes_every_object(cluster: Cluster, namespace: str, val
     helm("lint", "--strict", str(CHART), "--values=-", input=json.dumps(values))
     objects = render(namespace=namespace, values=values)
     # Strict validation turns a misspelt field from a warning into an error.
-    printed = apply(cluster, objects, "--dry-run=server", "--validate=strict")
+    printed = kubectl_apply(cluster, objects, "--dry-run=server", "--validate=strict")
     assert printed.count("serverside-applied (server dry run)") == len(objects)
 
 
@@ -133,7 +133,7 @@ def test_what_the_notes_tell_to_apply_is_accepted(
         ("DispatchBackend", "chart-a"),
         ("DispatchStart", "chart-a"),
     ]
-    apply(cluster, told, "--dry-run=server", "--validate=strict")
+    kubectl_apply(cluster, told, "--dry-run=server", "--validate=strict")
 
 
 def owned(cluster: Cluster, kinds: str, *arguments: str) -> list[Object]:

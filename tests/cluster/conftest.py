@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from controlplane import Cluster
+from controlplane.administrator import RequestError
 from support.builders import make_backend, make_runtime
 from support.install import apply, ensure_namespace, install_chart
 from support.kueue import make_check, make_flavor
-from support.reading import read, read_all
+from support.reading import path_of, read, read_all
 from support.service import Service, serving
 from support.waiting import until
 
@@ -62,8 +63,15 @@ class Team:
         return read_all(self.cluster, self.namespace, kind)
 
     def patch(self, kind: str, name: str, change: Object) -> None:
-        """Merge-patch one object."""
-        self.kubectl("patch", kind, name, "--type=merge", f"--patch={json.dumps(change)}")
+        """Merge-patch one object.
+
+        Raises:
+            KubectlError: It is refused, which is told as `kubectl patch` tells it.
+        """
+        try:
+            self.cluster.merge(path_of(self.namespace, kind, name), change)
+        except RequestError:
+            self.kubectl("patch", kind, name, "--type=merge", f"--patch={json.dumps(change)}")
 
     def set_gate(self, name: str, gate: str) -> None:
         """Write spec.gate."""

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from support.builders import make_start
-from support.install import apply
+from support.install import kubectl_apply
 from support.waiting import until
 
 from .conftest import Object, Team
@@ -64,7 +64,7 @@ def test_an_older_crd_that_prunes_the_reference_stops_no_running_job(team: Team)
     crd = yaml.safe_load(CRD.read_text())
     older = deepcopy(crd)
     del older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["reference"]
-    apply(team.cluster, [older], "--force-conflicts")
+    kubectl_apply(team.cluster, [older], "--force-conflicts")
     try:
         until("it is pruned", lambda: "reference" not in team.get("dispatchstart", "llama-s1")["status"])
         # Any change has the operator look at it; the second shows that it has, and that others are started all the same.
@@ -72,7 +72,7 @@ def test_an_older_crd_that_prunes_the_reference_stops_no_running_job(team: Team)
         team.apply(make_start("second", submission=2, extensions=extensions))
         until("the second has a TrainJob", lambda: len(jobs_of(team)) == 2)
     finally:
-        apply(team.cluster, [crd], "--force-conflicts")
+        kubectl_apply(team.cluster, [crd], "--force-conflicts")
     until("it is recorded anew", lambda: _recorded(team)["reference"] == before["reference"])
     team.until_phase("second", "Gated")
     same = team.get("trainjob", job["metadata"]["name"])

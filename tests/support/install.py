@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from controlplane import Cluster
+from controlplane.administrator import RequestError
 from controlplane.kubectl import KubectlError
 from support.chart import RELEASE, Object, of_kind, render
 from support.waiting import until
@@ -39,8 +40,26 @@ def ensure_namespace(cluster: Cluster, name: str) -> None:
     apply(cluster, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
 
 
-def apply(cluster: Cluster, objects: Iterable[Object], *arguments: str) -> str:
-    """Apply objects, server-side, as the administrator, and return what kubectl printed."""
+def apply(cluster: Cluster, objects: Iterable[Object]) -> None:
+    """Apply objects, server-side, as the administrator.
+
+    Raises:
+        KubectlError: One is refused, which is told as `kubectl apply` tells it.
+    """
+    wanted = list(objects)
+    try:
+        for obj in wanted:
+            cluster.apply(obj)
+    except RequestError:
+        kubectl_apply(cluster, wanted)
+
+
+def kubectl_apply(cluster: Cluster, objects: Iterable[Object], *arguments: str) -> str:
+    """Apply objects by kubectl, server-side, as the administrator, and return what it printed.
+
+    Raises:
+        KubectlError: One is refused.
+    """
     body = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
     return cluster.kubectl("apply", "--server-side", *arguments, "--filename=-", input=body)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from controlplane import Cluster
-from support.install import apply
+from support.install import kubectl_apply
 from support.reading import read, read_all
 from support.waiting import until
 
@@ -103,7 +103,7 @@ def set_check(cluster: Cluster, workload: Object, check: str, state: str) -> Non
     meta = {key: workload["metadata"][key] for key in ("name", "namespace")}
     entry = {"name": check, "state": state, "message": "set by a test", "lastTransitionTime": _now()}
     body = {"apiVersion": API_VERSION, "kind": "Workload", "metadata": meta, "status": {"admissionChecks": [entry]}}
-    apply(cluster, [body], "--subresource=status", "--force-conflicts", "--field-manager=a-check-controller")
+    kubectl_apply(cluster, [body], "--subresource=status", "--force-conflicts", "--field-manager=a-check-controller")
 
 
 @contextmanager

@@ -24,9 +24,9 @@ def read(cluster: Cluster, namespace: str | None, kind: str, name: str) -> Objec
         name: Its name.
 
     Raises:
-        ReadError: It does not exist.
+        RequestError: It does not exist.
     """
-    return _shown(cluster.get(f"{_path(namespace, kind)}/{name}"))
+    return _shown(cluster.get(path_of(namespace, kind, name)))
 
 
 def read_all(cluster: Cluster, namespace: str | None, kind: str) -> list[Object]:
@@ -34,6 +34,11 @@ def read_all(cluster: Cluster, namespace: str | None, kind: str) -> list[Object]
     found = cluster.get(_path(namespace, kind))
     told = {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List")}
     return [_shown({**told, **item}) for item in found["items"]]
+
+
+def path_of(namespace: str | None, kind: str, name: str) -> str:
+    """Return the path of one object."""
+    return f"{_path(namespace, kind)}/{name}"
 
 
 def _path(namespace: str | None, kind: str) -> str:

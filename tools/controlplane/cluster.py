@@ -1,11 +1,12 @@
 """A running cluster, as its users see it."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from controlplane import audit, kubeconfig, kubectl
-from controlplane.reader import Reader
+from controlplane.administrator import Administrator
 from controlplane.site import Site
 
 
@@ -34,7 +35,7 @@ class Cluster:
         self.pids = dict(pids)
         self._site = site
         self._check = check
-        self._reader = Reader(site.server, site.authority.file, site.administrator)
+        self._administrator = Administrator(site.server, site.authority.file, site.administrator)
 
     def check(self) -> None:
         """Return when every program still runs.
@@ -61,11 +62,36 @@ class Cluster:
         """Read the object or the list at a path of the API, as the administrator.
 
         Raises:
-            ReadError: It is not there.
+            RequestError: It is not there.
             ProcessDiedError: A program of the control plane has ended.
         """
+        with self._alive():
+            return self._administrator.get(path)
+
+    def apply(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """Apply an object server-side, strictly, as the administrator, and return what is stored.
+
+        Raises:
+            RequestError: It is refused, or its kind is not served.
+            ProcessDiedError: A program of the control plane has ended.
+        """
+        with self._alive():
+            return self._administrator.apply(obj)
+
+    def merge(self, path: str, change: dict[str, Any]) -> dict[str, Any]:
+        """Merge-patch the object at a path of the API, as the administrator, and return what is stored.
+
+        Raises:
+            RequestError: It is refused, or is not there.
+            ProcessDiedError: A program of the control plane has ended.
+        """
+        with self._alive():
+            return self._administrator.merge(path, change)
+
+    @contextmanager
+    def _alive(self) -> Iterator[None]:
         try:
-            return self._reader.get(path)
+            yield
         except OSError:
             self._check()
             raise

@@ -10,7 +10,7 @@ import pytest
 from cluster.conftest import FOREVER, OUTCOME, TIMEOUTS, Team
 from controlplane import Cluster
 from support.builders import JOB, NAME, make_backend, make_start
-from support.install import apply, ensure_namespace
+from support.install import apply, ensure_namespace, kubectl_apply
 from support.kueue import (
     CHECK,
     condition_of,
@@ -61,7 +61,7 @@ class QueuedTeam(Team):
     def set_queue(self, cluster: Cluster, namespace: str, **spec: Any) -> None:
         """Apply the ClusterQueue."""
         queue = make_cluster_queue(namespace, quota=self._quota, **spec)
-        apply(cluster, [queue], "--force-conflicts")
+        kubectl_apply(cluster, [queue], "--force-conflicts")
 
     def change_queue(self, **spec: Any) -> None:
         """Apply the ClusterQueue anew."""

@@ -16,7 +16,7 @@ from support.faults.scenarios import MEDDLING, FaultScenario
 from support.faults.verdict import refused_with
 from support.summary import Summary
 
-REST, REMAINS = 100.0, 450.0
+REST, REMAINS = 100.0, 600.0
 """Virtual seconds between what humans do, and after the last of it."""
 INQUIRIES, MOST_OF_A_KIND = {Kind.EVENT, Kind.JOB, Kind.POD}, 2
 """What is asked of a job that may run and does not, and how often of one kind at a time."""
