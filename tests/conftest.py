@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from controlplane import Cluster, running
@@ -13,6 +14,14 @@ from support.summary import Summary
 # Before Python 3.14, asking for the current event loop makes one where none was ever set. Pytest-asyncio asks, and
 # leaves that loop unclosed (https://github.com/pytest-dev/pytest-asyncio/issues/724); with None set, none is made.
 asyncio.set_event_loop(None)
+
+# No test asserts how fast the machine is, which may do other things at the same time.
+hypothesis.settings.register_profile(
+    "here",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large],
+)
+hypothesis.settings.load_profile("here")
 
 CRDS = Path(__file__).parents[1] / "crds"
 TALLY = pytest.StashKey[Summary]()

@@ -23,7 +23,8 @@ def escaped(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return foreign text on one line, with what a terminal would obey as backslash escapes."""
-    return escaped(_BREAK.sub(" ", text).strip())
+    # Every break is unprintable.
+    return text.strip() if text.isprintable() else escaped(_BREAK.sub(" ", text).strip())
 
 
 def shortened(text: str, limit: int) -> str:

@@ -36,10 +36,12 @@ class JsonNode:
         Raises:
             WrongShapeError: something on the way is neither absent nor an object.
         """
-        part = self
-        for key in keys:
-            part = JsonNode((*part.path, key), part._mapping().get(key))
-        return part
+        value = self.value
+        for depth, key in enumerate(keys):
+            if type(value) is not dict:
+                value = JsonNode((*self.path, *keys[:depth]), value)._mapping()
+            value = value.get(key)
+        return JsonNode((*self.path, *keys), value)
 
     def names(self) -> tuple[str, ...]:
         """Return the keys of an object, sorted, whatever their values; none when absent.

@@ -3,9 +3,19 @@
 import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 GRAIN_SECONDS = 1.0
 """An answer's Date is in whole seconds."""
+
+
+@lru_cache(maxsize=16)
+def _seconds(date: str) -> float | None:
+    """Read a Date, which many answers of one second share."""
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 class ServerClock:
@@ -27,9 +37,8 @@ class ServerClock:
             date: Its Date.
             sent: When the request was sent, on the monotonic clock.
         """
-        try:
-            told = parsedate_to_datetime(date or "").timestamp()
-        except (ValueError, OverflowError):
+        told = _seconds(date or "")
+        if told is None:
             return
         earliest, latest = told - self.monotonic(), told + GRAIN_SECONDS - sent
         self._ahead = min(max(self._ahead, earliest), latest)

@@ -13,12 +13,13 @@ OWN = frozenset({"uid", "name", "namespace", "resourceVersion"})
 
 def with_shared_texts(value: Any, levels: int = DEEPEST) -> Any:  # noqa: ANN401 - any JSON value
     """Return a JSON value whose short texts are the very ones that other objects hold, too."""
-    if type(value) is str:
+    kind = type(value)
+    if kind is str:
         return sys.intern(value) if len(value) <= LONGEST else value
     if not levels:
         return value
-    if isinstance(value, dict):
+    if kind is dict:
         return {key: one if key in OWN else with_shared_texts(one, levels - 1) for key, one in value.items()}
-    if isinstance(value, list):
+    if kind is list:
         return [with_shared_texts(one, levels - 1) for one in value]
     return value
