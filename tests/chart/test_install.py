@@ -9,7 +9,7 @@ import pytest
 
 from controlplane import Cluster
 from support.chart import CHART, Object, documents, helm, render
-from support.install import apply, ensure_namespace, kubectl_apply
+from support.install import ensure_namespace, kubectl_apply
 
 SERVED = ["chart-a", "chart-b"]
 # Kwok lets a pod succeed after a second unless it is told otherwise.

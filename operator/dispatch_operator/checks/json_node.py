@@ -38,9 +38,7 @@ class JsonNode:
         """
         value = self.value
         for depth, key in enumerate(keys):
-            if type(value) is not dict:
-                value = JsonNode((*self.path, *keys[:depth]), value)._mapping()
-            value = value.get(key)
+            value = _mapping(value, self.path, keys[:depth]).get(key)
         return JsonNode((*self.path, *keys), value)
 
     def names(self) -> tuple[str, ...]:
@@ -49,7 +47,7 @@ class JsonNode:
         Raises:
             WrongShapeError: it is neither absent nor an object.
         """
-        return tuple(sorted(self._mapping()))
+        return tuple(sorted(_mapping(self.value, self.path)))
 
     def items(self) -> Iterator["JsonNode"]:
         """Yield the items of a list; none when absent.
@@ -84,10 +82,13 @@ class JsonNode:
             raise WrongShapeError(f"{self} must be an integer, not {quote(self.value)}")
         return self.value
 
-    def _mapping(self) -> Mapping[str, Any]:
-        if self.value is not None and not isinstance(self.value, Mapping):
-            raise WrongShapeError(f"{self} must be an object, not {quote(self.value)}")
-        return self.value or {}
+
+def _mapping(value: Any, path: Path, below: tuple[str, ...] = ()) -> Mapping[str, Any]:  # noqa: ANN401 - any JSON value
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise WrongShapeError(f"{dotted((*path, *below))} must be an object, not {quote(value)}")
+    return value
 
 
 def is_nested_deeper(value: object, levels: int) -> bool:
