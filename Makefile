@@ -8,7 +8,7 @@ SOURCES := $(shell find operator -type f -not -name '*.pyc')
 export PYTHONPATH := tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-faults test-cluster test-kueue test-search test-alone bench bench-quick cluster lint format crds lock clean
+.PHONY: help demo quick test test-faults test-cluster test-kueue test-search test-alone bench bench-quick cluster docs reference lint format crds lock clean
 
 help: ## Say what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -23,15 +23,15 @@ $(VENV)/.installed: $(VENV)/.dependencies pyproject.toml README.md $(SOURCES)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
 	touch $@
 
-demo: $(VENV)/.installed ## Show a start from apply to Succeeded on a control plane of its own (KUEUE=1: in Kueue's queue).
-	$(BIN)/python -m demo $(if $(KUEUE),--kueue)
+demo: $(VENV)/.installed ## Show a start from apply to Succeeded (KUEUE=1: in Kueue's queue; CLUSTER=current: on your cluster, after asking).
+	$(BIN)/python -m demo $(if $(KUEUE),--kueue) $(if $(CLUSTER),--cluster $(CLUSTER))
 
 quick: lint ## Run the checks, and the tests that need no control plane: under two minutes.
 	$(PYTEST) --quiet tests/unit tests/reconcile
 
 # Several at a time, because most of them wait for their clusters. Only the tests that run alone are measured: what the
 # others run, these run too, and each operator that is measured takes half as long again to start.
-test: lint ## Run all checks and tests, on the real control plane too.
+test: lint docs ## Run all checks and tests, on the real control plane too.
 	rm -f .coverage*
 	$(MAKE) --jobs=3 --keep-going test-faults test-cluster test-kueue test-search test-alone
 	$(BIN)/python -m coverage combine --quiet .coverage-*
@@ -85,9 +85,16 @@ format: $(VENV)/.installed ## Format the code.
 crds: $(VENV)/.installed ## Write the CRDs from the models, here and into the chart.
 	$(BIN)/python -m generate_crds crds deploy/chart/dispatch-operator/files/crds
 
+reference: $(VENV)/.installed ## Write the generated pages of the documentation, from models, chart and commands.
+	$(BIN)/python -m reference docs/reference
+
+SITE := build/site
+docs: $(VENV)/.installed ## Build the documentation's site into build/site; a warning is an error, and nothing is fetched.
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir docs --doctree-dir build/doctrees . $(SITE)
+
 lock: ## Lock the dependencies anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
-	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
+	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev --extra docs pyproject.toml -o requirements/dev.txt
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/build.in -o requirements/build.txt
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/go.in -o requirements/go.txt
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/node.in -o requirements/node.txt

@@ -127,7 +127,7 @@ async def test_alerts_and_dashboard_ask_for_what_there_is() -> None:
 
 
 async def test_every_metric_is_documented_and_no_other() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text()
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `dispatch_")}
     # The library tells of the creation of each counter, too.
     assert listed == {name for name in await families() if not name.endswith("_created")}

@@ -1,13 +1,24 @@
 """Markdown pages, as far as the tests of the docs read them: headings, tables, links, and what stands in backticks."""
 
 import re
+import textwrap
 from pathlib import Path
+from typing import NamedTuple
 
-_FENCE = re.compile(r"^( *)```.*?^ *```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^ *```(.*?)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.+?)$", re.MULTILINE)
 _CODE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _ROW = re.compile(r"^\|(.*)\|$")
+
+
+class Block(NamedTuple):
+    """What stands between fences."""
+
+    language: str
+    text: str
+    line: int
+    """Of the page, at which it begins."""
 
 
 class Page:
@@ -22,6 +33,14 @@ class Page:
     def headings(self) -> list[str]:
         """All headings, of any level, in order."""
         return _HEADING.findall(self.prose)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The fenced blocks, in order."""
+        return [
+            Block(found[1], textwrap.dedent(found[2]), self.text.count("\n", 0, found.start()) + 1)
+            for found in _FENCE.finditer(self.text)
+        ]
 
     @property
     def anchors(self) -> set[str]:

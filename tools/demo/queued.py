@@ -4,7 +4,7 @@ import json
 
 import yaml
 
-from demo.scene import DEPLOY, Scene, say
+from demo.scene import DEPLOY, RUNTIME, Scene, say
 
 OUTCOME = "test.kwok.x-k8s.io/outcome"
 
@@ -41,7 +41,7 @@ def play(scene: Scene) -> None:
 
 def _install_runtime(scene: Scene) -> None:
     """Apply the sample runtime, with simulated pods that run until they are told to end."""
-    runtime = yaml.safe_load((DEPLOY / "runtimes/torch-dispatch.yaml").read_text())
+    runtime = yaml.safe_load((DEPLOY / RUNTIME).read_text())
     for job in runtime["spec"]["template"]["spec"]["replicatedJobs"]:
         job["template"]["spec"]["template"]["metadata"] = {"annotations": {OUTCOME: "run-forever"}}
     scene.kubectl("apply", "--filename=-", input=json.dumps(runtime))

@@ -7,15 +7,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from controlplane import Cluster
+from typing import Any, Protocol
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
+RUNTIME = "runtimes/torch-dispatch.yaml"
 NAMESPACE = "demo"
 DEADLINE_SECONDS = 60.0
 POLL_SECONDS = 0.2
+
+
+class Place(Protocol):
+    """A cluster, as far as a demo needs one."""
+
+    kubeconfig: Path
+    logs: Path
+
+    def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002  # As subprocess.run calls it.
+        """Run kubectl and return what it printed."""
+        ...
 
 
 def say(text: str) -> None:
@@ -24,13 +34,20 @@ def say(text: str) -> None:
 
 
 class Scene:
-    """The demo's namespace and its operator, on a cluster."""
+    """The demo's namespace, which must exist, and its operator.
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._log = cluster.logs / "dispatch-operator.log"
+    Args:
+        place: The cluster.
+        namespace: Where everything happens.
+        deadline: Seconds within which each thing that is waited for must come.
+    """
+
+    def __init__(self, place: Place, namespace: str = NAMESPACE, deadline: float = DEADLINE_SECONDS) -> None:
+        self.namespace = namespace
+        self._place = place
+        self._deadline = deadline
+        self._log = place.logs / "dispatch-operator.log"
         self._shown = ""
-        self.kubectl("create", "namespace", NAMESPACE)
 
     @contextmanager
     def operator(self, *scope: str) -> Iterator[None]:
@@ -39,7 +56,7 @@ class Scene:
         program = Path(sys.executable).with_name("dispatch-operator")
         with self._log.open("wb") as log:
             process = subprocess.Popen(  # Our own program.
-                [program, "run", *scope, "--kubeconfig", self._cluster.kubeconfig], stdout=log, stderr=log
+                [program, "run", *scope, "--kubeconfig", self._place.kubeconfig], stdout=log, stderr=log
             )
         try:
             yield
@@ -89,7 +106,7 @@ class Scene:
 
     def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002  # As subprocess.run calls it.
         """Run kubectl in the namespace."""
-        return self._cluster.kubectl("--namespace", NAMESPACE, *arguments, input=input)
+        return self._place.kubectl("--namespace", self.namespace, *arguments, input=input)
 
     def _proven(self) -> bool:
         conditions = self.get("dispatchbackend", "default").get("status", {}).get("conditions", ())
@@ -107,10 +124,10 @@ class Scene:
         return phases
 
     def _until(self, what: str, reached: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + self._deadline
         while not reached():
             if time.monotonic() > deadline:
                 raise TimeoutError(
-                    f"not within {DEADLINE_SECONDS:g} s: {what}; the operator's log:\n{self._log.read_text()}"
+                    f"not within {self._deadline:g} s: {what}; the operator's log:\n{self._log.read_text()}"
                 )
             time.sleep(POLL_SECONDS)
