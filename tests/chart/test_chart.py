@@ -108,25 +108,26 @@ def test_the_whole_cluster_is_served_by_default() -> None:
     assert arguments(objects)[:2] == ["run", "--all-namespaces"]
 
 
-def test_named_namespaces_get_a_role_each_and_nothing_else_is_seen_of_the_cluster() -> None:
+def test_named_namespaces_get_a_binding_each_and_nothing_else_is_seen_of_the_cluster() -> None:
     objects = render(namespace=NAMESPACE, values={"namespaces": SERVED})
     name = "dispatch:dispatch-operator"
+    namespaced = f"{name}-namespaced"
     assert names(objects) == [
         ("ClusterRole", None, name),
+        ("ClusterRole", None, namespaced),
         ("ClusterRoleBinding", None, name),
-        LEASE[0],
-        ("Role", "team-a", name),
-        ("Role", "team-b", name),
-        LEASE[1],
-        ("RoleBinding", "team-a", name),
-        ("RoleBinding", "team-b", name),
+        *LEASE,
+        ("RoleBinding", "team-a", namespaced),
+        ("RoleBinding", "team-b", namespaced),
     ]
     runtimes = ("trainer.kubeflow.org", "clustertrainingruntimes")
     queues = {
         ("kueue.x-k8s.io", resource, "get")
         for resource in ("clusterqueues", "admissionchecks", "workloadpriorityclasses")
     }
-    assert rules(only(objects, "ClusterRole")) == {(*runtimes, verb) for verb in ("get", "list", "watch")} | queues
+    whole = of_kind(objects, "ClusterRole")[0]
+    assert rules(whole) == {(*runtimes, verb) for verb in READ} | queues | {("", "namespaces", "get")}
+    assert [rule["resourceNames"] for rule in whole["rules"] if "resourceNames" in rule] == [SERVED]
     assert arguments(objects)[:3] == ["run", "--namespace=team-a", "--namespace=team-b"]
 
 
@@ -140,8 +141,16 @@ def test_the_rights_in_a_namespace_are_those_in_the_cluster_but_for_being_a_chec
         (kueue, "admissionchecks/status", "patch"),
         (kueue, "workloads/status", "patch"),
     }
-    for role in (role for role in of_kind(parts, "Role") if role["metadata"]["namespace"] in SERVED):
-        assert whole - (rules(role) | rules(only(parts, "ClusterRole"))) == checks
+    given = {right for role in of_kind(parts, "ClusterRole") if not aggregates(role) for right in rules(role)}
+    assert whole - given == checks
+    # Of what has no namespace it may ask of those that it serves whether they exist.
+    assert given - whole == {("", "namespaces", "get")}
+
+
+def test_whoever_makes_a_namespace_may_bind_the_rights_in_it() -> None:
+    objects = render(namespace=NAMESPACE, values={"namespaces": SERVED, "rbac": {"bindNamespaces": False}})
+    assert ("ClusterRole", None, "dispatch:dispatch-operator-namespaced") in names(objects)
+    assert [one for one in names(objects) if one[0] == "RoleBinding"] == [LEASE[1]]
 
 
 def test_every_binding_is_to_the_account_of_the_pod() -> None:
@@ -152,8 +161,13 @@ def test_every_binding_is_to_the_account_of_the_pod() -> None:
         assert bindings
         for binding in bindings:
             assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}]
-            assert binding["roleRef"]["kind"] == binding["kind"].removesuffix("Binding")
             assert binding["roleRef"]["name"] == binding["metadata"]["name"]
+            roles = [(one["kind"], one["metadata"].get("namespace")) for one in objects if named_as(one, binding)]
+            assert (binding["roleRef"]["kind"], None) in roles or ("Role", binding["metadata"]["namespace"]) in roles
+
+
+def named_as(role: Object, binding: Object) -> bool:
+    return not role["kind"].endswith("Binding") and role["metadata"]["name"] == binding["roleRef"]["name"]
 
 
 def test_releases_of_one_name_in_two_namespaces_do_not_share_an_object() -> None:

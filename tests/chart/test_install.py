@@ -9,7 +9,8 @@ import pytest
 
 from controlplane import Cluster
 from support.chart import CHART, Object, documents, helm, render
-from support.install import ensure_namespace, kubectl_apply
+from support.install import apply, ensure_namespace, kubectl_apply
+from support.waiting import until
 
 SERVED = ["chart-a", "chart-b"]
 # Kwok lets a pod succeed after a second unless it is told otherwise.
@@ -113,13 +114,41 @@ def test_a_release_is_installed_changed_and_uninstalled(
         "clusterqueues",
         "admissionchecks",
         "workloadpriorityclasses",
+        "namespaces",
     }
-    assert {role["metadata"]["namespace"] for role in owned(cluster, "roles", "-A")} == {*SERVED, namespace}
+    assert bound(cluster) == {*SERVED, namespace}
 
     release("uninstall")
     kinds = "deployments,serviceaccounts,roles,rolebindings"
     assert owned(cluster, kinds, "-A") == owned(cluster, "clusterroles,clusterrolebindings") == []
     assert "dispatchstarts.dispatch.phpboyscout.uk" in cluster.kubectl("get", "crds")
+
+
+def test_a_namespace_may_be_named_that_does_not_exist_yet_or_goes(
+    cluster: Cluster, namespace: str, release: Callable[..., str]
+) -> None:
+    served = {"namespaces": [SERVED[0], "chart-later"]}
+    told = release("install", **served, **STAYS)
+    assert "chart-later does not exist now" in told
+    assert f"{SERVED[0]} does not exist now" not in told
+    assert bound(cluster) == {SERVED[0], namespace}
+
+    ensure_namespace(cluster, "chart-later")
+    assert "does not exist now" not in release("upgrade", **served, **STAYS)
+    assert bound(cluster) == {SERVED[0], "chart-later", namespace}
+
+    # While it can't go yet nothing can be made in it, and its binding may be gone.
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": "chart-later"}}
+    apply(cluster, [{**held, "metadata": {**held["metadata"], "finalizers": ["example.com/wait"]}}])
+    cluster.kubectl("delete", "namespace", "chart-later", "--wait=false")
+    until("its binding is gone", lambda: bound(cluster) == {SERVED[0], namespace})
+    release("upgrade", **served, **STAYS)
+    cluster.kubectl(
+        "patch", "configmap", "held", "-n=chart-later", "--type=merge", '--patch={"metadata":{"finalizers":null}}'
+    )
+    cluster.kubectl("wait", "namespace/chart-later", "--for=delete", "--timeout=60s")
+    assert "chart-later does not exist now" in release("upgrade", **served, **STAYS)
+    release("uninstall")
 
 
 def test_what_the_notes_tell_to_apply_is_accepted(
@@ -146,9 +175,14 @@ def owned(cluster: Cluster, kinds: str, *arguments: str) -> list[Object]:
     return found
 
 
+def bound(cluster: Cluster) -> set[str]:
+    """Return the namespaces in which the release binds rights: those that it serves, and its own."""
+    return {binding["metadata"]["namespace"] for binding in owned(cluster, "rolebindings", "-A")}
+
+
 def resources(cluster: Cluster) -> set[str]:
     """Return what the release may use in the whole cluster."""
-    (role,) = owned(cluster, "clusterroles")
+    role = owned(cluster, "clusterroles")[0]
     return {resource for rule in role["rules"] for resource in rule["resources"]}
 
 

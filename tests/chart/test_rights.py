@@ -131,8 +131,9 @@ def install_queues(cluster: Cluster, namespace: str, *, by_hand: bool) -> None:
 def played(request: pytest.FixtureRequest, kueue_cluster: Cluster) -> Scene:
     """What happened with an operator that has the rights for the cluster, or those for named namespaces."""
     namespace, release = f"rights-{request.param}", f"release-{request.param}"
-    namespaces = [] if request.param == "cluster" else [namespace, f"{namespace}-too"]
-    kubeconfig = install_chart(kueue_cluster, release, namespaces)
+    absent = f"{namespace}-absent"
+    namespaces = [] if request.param == "cluster" else [namespace, f"{namespace}-too", absent]
+    kubeconfig = install_chart(kueue_cluster, release, namespaces, absent=[absent])
     if not namespaces:
         kueue_cluster.kubectl("create", "namespace", namespace)
     scene = Scene(kueue_cluster, namespace, f"system:serviceaccount:{release}:{RELEASE}", namespaces)
@@ -270,8 +271,12 @@ def granted(served: Sequence[str]) -> set[Right]:
 
 def test_no_request_lacked_a_right(played: Scene) -> None:
     # Quotas and webhooks answer 403 too; only the authorizer's word counts.
-    decisions = [event["annotations"]["authorization.k8s.io/decision"] for event in audited(played)]
-    assert set(decisions) == {"allow"}
+    denied = [event for event in audited(played) if event["annotations"]["authorization.k8s.io/decision"] != "allow"]
+    # Nobody has rights in a namespace that does not exist: each kind is asked for there once.
+    assert {(event["verb"], event["objectRef"]["namespace"]) for event in denied} <= {
+        ("list", f"{played.namespace}-absent")
+    }
+    assert len(denied) == len({event["objectRef"]["resource"] for event in denied})
 
 
 def test_every_right_is_used_and_no_other(played: Scene) -> None:
@@ -282,6 +287,6 @@ def test_the_named_namespaces_are_the_only_ones_asked_for(played: Scene) -> None
     if "namespaces" in played.namespace:
         subjects = [event["objectRef"] for event in audited(played) if "objectRef" in event]
         asked = {subject.get("namespace") for subject in subjects if subject["resource"] != "leases"}
-        assert asked == {None, played.namespace, f"{played.namespace}-too"}
+        assert asked == {None, *played.served}
         # Its own Lease is where it runs.
         assert {one["namespace"] for one in subjects if one["resource"] == "leases"} == {played.account.split(":")[2]}

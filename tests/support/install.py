@@ -11,7 +11,14 @@ from support.chart import RELEASE, Object, of_kind, render
 from support.waiting import until
 
 
-def install_chart(cluster: Cluster, namespace: str, namespaces: Sequence[str] = (), *, release: str = RELEASE) -> Path:
+def install_chart(
+    cluster: Cluster,
+    namespace: str,
+    namespaces: Sequence[str] = (),
+    *,
+    release: str = RELEASE,
+    absent: Sequence[str] = (),
+) -> Path:
     """Install all of the chart but its Deployment, and return a kubeconfig with a token of its ServiceAccount.
 
     It may be called again, with other namespaces too; those that are missing are created.
@@ -21,16 +28,21 @@ def install_chart(cluster: Cluster, namespace: str, namespaces: Sequence[str] = 
         namespace: The release's own, in which the account is.
         namespaces: The namespaces to serve: the chart's value of that name, empty for the whole cluster.
         release: The release's name, and the account's.
+        absent: Those of the namespaces to serve that are not created.
     """
-    for name in {namespace, *namespaces}:
+    present = [one for one in namespaces if one not in absent]
+    for name in {namespace, *present}:
         ensure_namespace(cluster, name)
     objects = render(namespace=namespace, release=release, values={"namespaces": list(namespaces)})
-    apply(cluster, (one for one in objects if one["kind"] != "Deployment"))
+    apply(
+        cluster,
+        (one for one in objects if one["kind"] != "Deployment" and one["metadata"].get("namespace") not in absent),
+    )
     (account,) = of_kind(objects, "ServiceAccount")
     name = account["metadata"]["name"]
     # The API server sees a new binding a moment after it is written.
     user = f"system:serviceaccount:{namespace}:{name}"
-    places = [f"--namespace={served}" for served in namespaces] or ["--all-namespaces"]
+    places = [f"--namespace={served}" for served in present] or ["--all-namespaces"]
     until(f"{user} has its rights", lambda: all(_may_work(cluster, user, place) for place in places))
     return cluster.kubeconfig_for(namespace, name)
 

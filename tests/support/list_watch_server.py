@@ -18,6 +18,7 @@ from aiohttp import test_utils, web
 from kubernetes_asyncio import client
 
 from dispatch_operator.kube.client import Client
+from dispatch_operator.kube.presence import Presence
 
 Object = dict[str, Any]
 TRAIN_JOBS, WORKLOADS = "trainjobs", "workloads"
@@ -59,6 +60,8 @@ class Request(NamedTuple):
     query: dict[str, str]
     accept: str
     authorization: str
+    namespace: str
+    """Empty for the whole cluster."""
 
 
 @dataclass
@@ -77,6 +80,12 @@ class ListWatchServer:
     version: int = 100
     faults: list[Fault] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    namespaces: dict[str, Presence] = field(default_factory=dict)
+    """Those that are not there; all others are. Nobody has rights in one that is not."""
+    unreadable_namespaces: bool = False
+    """Whether nobody may ask which there are."""
+    forbidden: set[str] = field(default_factory=set)
+    """Namespaces that exist and give no rights; an empty one stands for the whole cluster."""
     compacted: int = 0
     """Up to which version the changes are forgotten."""
 
@@ -176,25 +185,41 @@ class ListWatchServer:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer a list or a watch."""
-        resource = request.path.rpartition("/")[2]
+        *_, above, namespace, resource = request.path.split("/")
+        if above != "namespaces":
+            if namespace == "namespaces":
+                return self._namespace(resource)
+            namespace = ""
         query = dict(request.query)
         watch = query.get("watch") == "true"
         now = asyncio.get_running_loop().time()
         authorization = request.headers.get("Authorization", "")
-        self.requests.append(Request(now, resource, watch, query, request.headers["Accept"], authorization))
+        self.requests.append(Request(now, resource, watch, query, request.headers["Accept"], authorization, namespace))
+        if namespace in self.forbidden or namespace in self.namespaces:
+            return refusal(403, "Forbidden", f'cannot list resource "{resource}"')
         if watch:
-            return await self._break(Moment.WATCH, resource, request) or await self._watch(request, resource)
+            return await self._break(Moment.WATCH, resource, request) or await self._watch(request, resource, namespace)
         moment = Moment.NEXT_PAGE if "continue" in query else Moment.FIRST_PAGE
-        return await self._break(moment, resource, request) or self._list(query, resource)
+        return await self._break(moment, resource, request) or self._list(query, resource, namespace)
 
-    def _list(self, query: dict[str, str], resource: str) -> web.Response:
+    def _namespace(self, name: str) -> web.Response:
+        if self.unreadable_namespaces:
+            return refusal(403, "Forbidden", 'cannot get resource "namespaces"')
+        presence = self.namespaces.get(name, Presence.EXISTS)
+        if presence is Presence.ABSENT:
+            return refusal(404, "NotFound", f'namespaces "{name}" not found')
+        leaving = {"deletionTimestamp": "2026-12-01T00:00:00Z"} if presence is Presence.LEAVING else {}
+        return web.json_response({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **leaving}})
+
+    def _list(self, query: dict[str, str], resource: str, namespace: str) -> web.Response:
         limit = int(query["limit"])
         if token := query.get("continue"):
             if token not in self._snapshots:
                 return refusal(410, "Expired", "the continue token is too old")
             version, rest = self._snapshots[token]
         else:
-            version, rest = self.version, list(self.objects[resource].values())
+            held = self.objects[resource].items()
+            version, rest = self.version, [obj for (where, _), obj in held if namespace in {"", where}]
         page, rest = rest[:limit], rest[limit:]
         metadata = {"resourceVersion": str(version)}
         if rest:
@@ -202,7 +227,7 @@ class ListWatchServer:
             self._snapshots[metadata["continue"]] = version, rest
         return web.json_response({"apiVersion": "v1", "items": page, "kind": "XList", "metadata": metadata})
 
-    async def _watch(self, request: web.Request, resource: str) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, resource: str, namespace: str) -> web.StreamResponse:
         version = int(request.query["resourceVersion"])
         if version < self.compacted:
             return refusal(410, "Expired", "too old resource version")
@@ -225,6 +250,8 @@ class ListWatchServer:
                     for change in list(self._changes[resource]):
                         if change.version > version:
                             version = change.version
+                            if namespace not in {"", change.obj["metadata"]["namespace"]}:
+                                continue
                             line = event(change.type, change.obj)
                             await response.write(line[: len(line) // 2])
                             if broken := await self._break(Moment.MID_LINE, resource, request, response, end):

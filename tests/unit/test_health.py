@@ -1,18 +1,15 @@
 """Liveness and readiness, over real HTTP."""
 
-import socket
-
 import aiohttp
 import pytest
 
 from dispatch_operator.kube.health import PATIENCE, Health, answering
+from support.ports import free_port
 
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_port()
 
 
 async def ask(port: int, path: str) -> tuple[int, str]:
@@ -36,6 +33,14 @@ async def test_an_operator_is_ready_as_long_as_its_watches_are(port: int) -> Non
         assert await ask(port, "/readyz") == (200, "ok")
         health.unready = None
         assert await ask(port, "/readyz") == (200, "waiting for the Lease")
+
+
+async def test_what_is_worth_knowing_stands_last_and_keeps_nobody_from_being_ready(port: int) -> None:
+    health = Health(lambda: True)
+    health.unready = lambda _patience: []
+    health.remarks = lambda: ["namespace team-b does not exist"]
+    async with answering(health, "127.0.0.1", port):
+        assert await ask(port, "/readyz") == (200, "ok\nnamespace team-b does not exist")
 
 
 async def test_credentials_that_are_not_accepted_are_told(port: int) -> None:

@@ -90,7 +90,7 @@ async def test_one_that_has_been_down_for_long_is_named_and_one_that_is_renewed_
 
 async def test_what_holds_a_lease_gives_up_when_it_can_not_see_what_it_needs_for_long() -> None:
     server, loop = ListWatchServer(), asyncio.get_running_loop()
-    server.faults += [Fault(Moment.FIRST_PAGE, answers(403, "no")) for _ in range(1_000)]
+    server.faults += [Fault(Moment.FIRST_PAGE, answers(503, "no")) for _ in range(1_000)]
     # What the cluster may lack is no reason.
     server.faults += [Fault(Moment.FIRST_PAGE, answers(503, "no"), WORKLOADS) for _ in range(1_000)]
     async with server.serving() as cluster:

@@ -29,6 +29,7 @@ class Kind(StrEnum):
     JOB = "Job"
     POD = "Pod"
     EVENT = "Event"
+    NAMESPACE = "Namespace"
 
 
 class RuntimeKind(StrEnum):
@@ -79,5 +80,6 @@ RESOURCES: Mapping[Kind, Resource] = {
         Resource(Kind.JOB, "batch/v1", "jobs"),
         Resource(Kind.POD, "v1", "pods"),
         Resource(Kind.EVENT, "v1", "events"),
+        Resource(Kind.NAMESPACE, "v1", "namespaces", namespaced=False),
     )
 }

@@ -138,6 +138,7 @@ async def _run(options: Options) -> None:
         async def serve() -> None:
             frame = Frame(client, options.namespaces, options.selector)
             health.unready = frame.reflectors.unready
+            health.remarks = frame.reflectors.absences
             health.collectors = (frame.collector,)
             LEADER.set(1)
             serving = frame.serve(_identity(), partial(lead, client.api, lease) if lease and options.selector else None)
@@ -146,6 +147,7 @@ async def _run(options: Options) -> None:
                 await (frame.reflectors.while_fit(serving) if lease else serving)
             finally:
                 health.unready = None
+                health.remarks = list
                 health.collectors = ()
                 LEADER.set(0)
 

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.presence import Presence
 from dispatch_operator.kube.reflectors import Reflectors
 from dispatch_operator.kube.store import Store
 
@@ -86,17 +87,25 @@ class OperatorCollector(Collector):
     def _watches(self) -> Iterator[Metric]:
         states = {(str(each.kind), each.namespace or ""): each.state for each in self._reflectors}
         label = ("kind", "namespace")
+        # Nothing is wrong where there is nothing to watch: no alert may fire for it.
+        possible = {watch: state for watch, state in states.items() if state.presence is Presence.EXISTS}
+        yield _gauge(
+            "dispatch_namespace_exists",
+            "Whether a namespace that is to be served exists, and is not being deleted.",
+            ("namespace",),
+            {(name,): found is Presence.EXISTS for name, found in self._reflectors.presences().items()},
+        )
         yield _gauge(
             "dispatch_watch_synced",
             "Whether the first list of a watch was complete; the namespace is empty for the whole cluster.",
             label,
-            {watch: state.synced for watch, state in states.items()},
+            {watch: state.synced for watch, state in possible.items()},
         )
         yield _gauge(
             "dispatch_watch_up",
             "Whether a watch is up now.",
             label,
-            {watch: state.since is None for watch, state in states.items()},
+            {watch: state.since is None for watch, state in possible.items()},
         )
         # The reflectors' clock knows no date.
         ahead = time.time() - time.monotonic()

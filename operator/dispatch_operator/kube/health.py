@@ -19,6 +19,9 @@ class Health:
         self.unready: Callable[[float], list[str]] | None = None
         """Says of the watches what is wrong with them; None while another operator leads."""
 
+        self.remarks: Callable[[], list[str]] = list
+        """Says what is worth knowing, and keeps the operator from nothing."""
+
         self.collectors: Collectors = ()
         """What /metrics shows besides what is counted where it happens."""
 
@@ -33,6 +36,8 @@ class Health:
 @asynccontextmanager
 async def answering(health: Health, host: str, port: int) -> AsyncIterator[None]:
     """Answer GET /healthz, GET /readyz with 200, or 503 and what is wrong, a line each, and GET /metrics.
+
+    Last in what /readyz answers come the remarks, a line each.
 
     An operator that waits for its Lease is ready and says so: were it not, a disruption budget would never let go of
     the one that works.
@@ -50,7 +55,8 @@ async def answering(health: Health, host: str, port: int) -> AsyncIterator[None]
     async def ready(_request: web.Request) -> web.Response:
         found = health.lacks()
         well = "waiting for the Lease" if health.unready is None else "ok"
-        return web.Response(text="\n".join(found or [well]) + "\n", status=503 if found else 200)
+        lines = [*(found or [well]), *health.remarks()]
+        return web.Response(text="\n".join(lines) + "\n", status=503 if found else 200)
 
     async def metrics(request: web.Request) -> web.Response:
         text, content_type = exposition(request.headers.get("Accept", ""), *health.collectors)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.decoding import ListPage, WatchEvent
+from dispatch_operator.kube.presence import Presence, presence_of
 
 CALL_SECONDS = 30.0
 """For a page of a list, and until a watch is answered."""
@@ -32,6 +33,12 @@ class ListWatch:
 
     def __str__(self) -> str:
         return f"{self.kind} in {self.namespace}" if self.namespace else self.kind
+
+    async def presence(self) -> Presence:
+        """Read live whether what it lists from exists; the cluster does."""
+        if self.namespace is None:
+            return Presence.EXISTS
+        return await presence_of(self.client, self.namespace, timeout=CALL_SECONDS)
 
     async def page(self, limit: int, continue_token: str) -> ListPage:
         """Ask for a page of the list; the token is the one of the page before, or empty for the first page."""

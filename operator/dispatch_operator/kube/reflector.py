@@ -11,6 +11,7 @@ from dispatch_operator.api.quoting import escaped, shortened
 from dispatch_operator.kube.backoff import backoff
 from dispatch_operator.kube.decoding import PAGE_LIMIT, Unreadable, WatchEvent, WatchEventType
 from dispatch_operator.kube.errors import (
+    HTTP_FORBIDDEN,
     HTTP_GONE,
     HTTP_NOT_FOUND,
     ApiError,
@@ -27,6 +28,7 @@ from dispatch_operator.kube.known_objects import (
     read_resource_version,
 )
 from dispatch_operator.kube.list_watch import ListWatch
+from dispatch_operator.kube.presence import Presence
 from dispatch_operator.kube.stream_health import StreamHealth
 from dispatch_operator.records.reading import RecordError
 
@@ -40,6 +42,8 @@ FAILURES_UNTIL_RELIST = 3
 """In a row: then the resourceVersion itself is in doubt, for example after an etcd restore, and a list settles it."""
 LONGEST_WAIT = 30.0
 """Seconds until a stream that failed is renewed, as of client-go's reflector."""
+NAMESPACE_SECONDS = 10.0
+"""After which a namespace that is not there is looked for again."""
 LONGEST_FAULT = 500
 """Characters."""
 
@@ -72,6 +76,10 @@ class ReflectorState(NamedTuple):
     """Whether the first list was complete."""
     served: bool
     """Whether the API server serves the kind, as far as it has said."""
+    presence: Presence
+    """Whether its namespace exists, as far as that was asked."""
+    forbidden: bool
+    """Whether it lacks the right to list or watch, as far as the API server has said."""
     since: float | None
     """When its stream went down; None while it is up."""
     last_fault: str
@@ -106,6 +114,8 @@ class Reflector:
         self._limit = PAGE_LIMIT
         self._synced = False
         self._served = True
+        self._presence = Presence.EXISTS
+        self._forbidden = False
         self._last_event: float | None = None
         self._handler_errors = 0
         self._unreadable = 0
@@ -131,6 +141,8 @@ class Reflector:
         return ReflectorState(
             synced=self._synced,
             served=self._served,
+            presence=self._presence,
+            forbidden=self._forbidden,
             since=self._health.since,
             last_fault=self._health.last_fault,
             failures=self._health.failures,
@@ -181,10 +193,7 @@ class Reflector:
             self._limit = min(self._limit * 2, PAGE_LIMIT)
             if not (continue_token := page.continue_token):
                 break
-        for key in missing:
-            if gone := self._known.get(key):
-                self._delete(gone)
-                await asyncio.sleep(0)
+        await self._tell_as_deleted(missing)
         if _is_before(page.resource_version, self._latest):
             # Etcd was restored from a backup: what is known may bear a version of the time that was lost.
             logger.warning("%s: the API server has gone back to an earlier time; all is told anew", self)
@@ -193,16 +202,14 @@ class Reflector:
             await self._list()
             return
         self._latest = self._resource_version = page.resource_version
-        if not self._synced:
-            self._synced = True
-            self._call(self._handler.synced, "the first list")
-            self.answered.set()
+        self._note_listed()
 
     async def _watch(self) -> None:
         seconds = random.randint(*WATCH_SECONDS)  # noqa: S311 - it spreads requests and protects nothing.
         begun = self._clock()
         async with self._list_watch.watch(self._resource_version, seconds) as events:
             self._health.opened()
+            self._forbidden = False
             async for event in events:
                 self._last_event = self._clock()
                 self._receive(event)
@@ -248,6 +255,18 @@ class Reflector:
         self._known.remove(identity)
         self._call(partial(self._handler.deleted, identity), key_of(identity))
 
+    def _note_listed(self) -> None:
+        if not self._synced:
+            self._synced = True
+            self._call(self._handler.synced, "the first list")
+            self.answered.set()
+
+    async def _tell_as_deleted(self, keys: set[str]) -> None:
+        for key in keys:
+            if gone := self._known.get(key):
+                self._delete(gone)
+                await asyncio.sleep(0)
+
     def _leave_alone(self, obj: Unreadable) -> str:
         """Tell of an object that can't be decoded; return its key."""
         key = key_of(Identity(obj.namespace, obj.name, ""))
@@ -277,6 +296,9 @@ class Reflector:
         failures = self._health.failures
         status, retry_after = (error.status, error.retry_after) if isinstance(error, ApiError) else (None, None)
         self._served = status != HTTP_NOT_FOUND
+        self._forbidden = status == HTTP_FORBIDDEN
+        if self._forbidden and await self._waited_for_namespace():
+            return
         if status == HTTP_GONE or failures >= FAILURES_UNTIL_RELIST:
             self._resource_version = ""
         wait = backoff(failures, retry_after, longest=LONGEST_WAIT)
@@ -286,6 +308,29 @@ class Reflector:
             level = logging.DEBUG
         logger.log(level, "%s is not watched: %s; trying again in %.1f s", self, fault, wait)
         await asyncio.sleep(wait)
+
+    async def _waited_for_namespace(self) -> bool:
+        """Wait while the namespace is not there: whose rights are given in it has none then.
+
+        Returns:
+            Whether it was not there. What was in it is told as deleted then, and is listed anew when it is there again.
+        """
+        waited = False
+        while (presence := await self._list_watch.presence()) is not Presence.EXISTS:
+            if presence is not self._presence:
+                logger.info("%s is not watched: the namespace %s", self, presence.value)
+                self._presence = presence
+            if presence is Presence.ABSENT:
+                await self._tell_as_deleted(self._known.keys())
+                self._resource_version = self._latest = ""
+                # As a list would be where the rights are the cluster's: it is complete, and empty.
+                self._note_listed()
+            waited = True
+            await asyncio.sleep(NAMESPACE_SECONDS)
+        self._presence = presence
+        if waited:
+            self._health.begin_anew()
+        return waited
 
 
 def _is_before(resource_version: str, other: str) -> bool:

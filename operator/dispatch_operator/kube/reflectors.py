@@ -1,9 +1,10 @@
 """Runs the reflectors of a process together, and says which of them keep it from being ready."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import NamedTuple, NoReturn
 
+from dispatch_operator.kube.presence import Presence
 from dispatch_operator.kube.reflector import Reflector
 
 
@@ -41,7 +42,7 @@ class Reflectors:
     def unready(self, patience: float) -> list[str]:
         """Say of each reflector that has not synced, or has been down, what is wrong with it.
 
-        What is not served is none of it, unless the process needs it.
+        What is not served is none of it, unless the process needs it; nor is what is in a namespace that is not there.
 
         Args:
             patience: Seconds for which one that has synced may be down.
@@ -49,8 +50,23 @@ class Reflectors:
         return [
             problem
             for reflector, required in self._supervised
-            if (required or reflector.state.served) and (problem := self._problem(reflector, patience))
+            if (required or reflector.state.served)
+            and reflector.state.presence is Presence.EXISTS
+            and (problem := self._problem(reflector, patience))
         ]
+
+    def presences(self) -> Mapping[str, Presence]:
+        """Say of each namespace that is to be served whether it exists, as far as any reflector knows."""
+        found: dict[str, Presence] = {}
+        for each in self:
+            if each.namespace and found.get(each.namespace, Presence.EXISTS) is Presence.EXISTS:
+                found[each.namespace] = each.state.presence
+        return found
+
+    def absences(self) -> list[str]:
+        """Say which namespaces are not there, a sentence each."""
+        known = self.presences().items()
+        return [f"namespace {name} {presence.value}" for name, presence in known if presence is not Presence.EXISTS]
 
     def _problem(self, reflector: Reflector, patience: float) -> str:
         state = reflector.state
@@ -84,7 +100,10 @@ class Reflectors:
         return [
             self._problem(reflector, UNFIT_SECONDS)
             for reflector, required in self._supervised
-            if required and (since := reflector.state.since) is not None and now - since > UNFIT_SECONDS
+            if required
+            and not _is_ones_own(reflector)
+            and (since := reflector.state.since) is not None
+            and now - since > UNFIT_SECONDS
         ]
 
     async def listed(self) -> None:
@@ -107,3 +126,10 @@ class Reflectors:
         names = ", ".join(sorted(str(tasks[task]) for task in ended))
         causes = [error for task in ended if not task.cancelled() and (error := task.exception())]
         raise ReflectorEndedError(f"the reflector of {names} has ended") from next(iter(causes), None)
+
+
+def _is_ones_own(reflector: Reflector) -> bool:
+    """Tell whether a namespace is not there, or gives no rights: another operator could do no more there."""
+    return reflector.namespace is not None and (
+        reflector.state.forbidden or reflector.state.presence is not Presence.EXISTS
+    )

@@ -32,6 +32,11 @@ class StreamHealth:
         # A server that accepts a watch only to break it must not look healthy in between.
         return not self.failures or self._progressed or self._clock() - self._opened >= PROVEN_SECONDS
 
+    def begin_anew(self) -> None:
+        """Note that a stream can be made again, after nothing could be for reasons that are no fault."""
+        self._down_since = self._clock()
+        self.failures = 0
+
     def opened(self) -> None:
         """Note that the server has begun to answer a watch."""
         self._opened = self._clock()

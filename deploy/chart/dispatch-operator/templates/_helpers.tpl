@@ -14,6 +14,23 @@
 {{- printf "%s:%s" .Release.Namespace (include "dispatch-operator.fullname" .) -}}
 {{- end -}}
 
+{{- define "dispatch-operator.namespacedRole" -}}
+{{- include "dispatch-operator.globalName" . }}-namespaced
+{{- end -}}
+
+{{/* Those of the namespaces to serve in which something can be made now; all, where there is no cluster to ask. */}}
+{{- define "dispatch-operator.presentNamespaces" -}}
+{{- $connected := lookup "v1" "Namespace" "" "kube-system" -}}
+{{- $present := list -}}
+{{- range .Values.namespaces -}}
+{{- $found := lookup "v1" "Namespace" "" . -}}
+{{- if or (not $connected) (and $found (not (dig "metadata" "deletionTimestamp" "" $found))) -}}
+{{- $present = append $present . -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $present -}}
+{{- end -}}
+
 {{- define "dispatch-operator.serviceAccountName" -}}
 {{- .Values.serviceAccount.name | default (ternary (include "dispatch-operator.fullname" .) "default" .Values.serviceAccount.create) -}}
 {{- end -}}

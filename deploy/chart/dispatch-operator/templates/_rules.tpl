@@ -48,6 +48,13 @@
   resources: [clusterqueues, admissionchecks, workloadpriorityclasses]
   verbs: [get]
 {{- end }}
+{{- with .Values.namespaces }}
+# Whether they exist: it is no fault when one of them does not.
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [{{ join ", " . }}]
+  verbs: [get]
+{{- end }}
 {{- end -}}
 
 {{/* What only an operator for the whole cluster does: it is the controller of its AdmissionChecks. */}}
