@@ -1,5 +1,6 @@
 """The log: one line each, JSON with the same keys everywhere, no value of a job's variables, no error that needs nobody."""
 
+import asyncio
 import io
 import json
 import logging
@@ -8,11 +9,20 @@ from typing import Any
 
 import pytest
 
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.cli.log import ABOUT, JsonFormatter, NobodyIsNeeded, TextFormatter, configure
 from dispatch_operator.controllers.event_recorder import EventRecorder
+from dispatch_operator.controllers.frame import queue_of
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.list_watch import ListWatch
+from dispatch_operator.kube.reflector import Reflector
+from dispatch_operator.reconcile.actions import Result
+from dispatch_operator.records.reading import RecordError
 from support.builders import JOB, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi
+from support.list_watch_server import ListWatchServer
 from support.operator import FakeOperator
+from support.recorder import Recorder
 
 KEYS = {"time", "level", "logger", "message", *ABOUT, "exception"}
 SECRET = "s3cr3t"  # noqa: S105 - it only looks like one.
@@ -73,6 +83,67 @@ async def test_the_text_says_the_same(out: io.StringIO) -> None:
     assert f"team-a/llama-s1 (job {JOB}, submission 1): Gated: " in good
     assert "team-a/bad: Refused: " in bad
     assert SECRET not in out.getvalue()
+
+
+def lines_of(out: io.StringIO) -> list[dict[str, str]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+@pytest.mark.looptime
+async def test_whatever_is_logged_while_an_object_is_reconciled_says_which(out: io.StringIO) -> None:
+    logging_to(out, as_json=True)
+    done = asyncio.Event()
+
+    async def tell() -> None:
+        logging.getLogger("dispatch_operator.anywhere").warning("from a task")
+
+    async def reconcile(key: Key) -> Result:
+        logging.getLogger("dispatch_operator.anywhere").warning("here")
+        await asyncio.create_task(tell())
+        if key.name == "two":
+            done.set()
+            raise KeyError("ours")
+        return Result()
+
+    queue = queue_of(lambda _: True, reconcile, 2)
+    for name in ("one", "two"):
+        queue.add(Key("team-a", name))
+    await done.wait()
+    await queue.close(grace_period=1)
+    logging.getLogger("dispatch_operator.anywhere").warning("afterwards")
+    told = sorted((line["name"], line["message"]) for line in lines_of(out))
+    assert told == [
+        ("", "afterwards"),
+        ("one", "from a task"),
+        ("one", "here"),
+        ("two", "from a task"),
+        ("two", "here"),
+        ("two", "reconciling Key(namespace='team-a', name='two') failed"),
+    ]
+    assert {line["namespace"] for line in lines_of(out)} == {"", "team-a"}
+
+
+@pytest.mark.looptime
+async def test_a_watch_names_the_object_or_the_namespace_that_it_tells_of(out: io.StringIO) -> None:
+    logging_to(out, as_json=True)
+    logging.getLogger("aiohttp").setLevel(logging.ERROR)
+    server = ListWatchServer(forbidden={"team-b"})
+    server.put("bad")
+
+    class Refuses(Recorder):
+        def added_or_modified(self, obj: dict[str, Any], *, listed: bool) -> None:
+            raise RecordError("it is not what its kind promises")
+
+    async with server.serving() as cluster:
+        clock = asyncio.get_running_loop().time
+        watches = [Reflector(ListWatch(cluster, Kind.TRAIN_JOB, one), Refuses(), clock) for one in ("team-a", "team-b")]
+        tasks = [asyncio.create_task(one.run()) for one in watches]
+        await asyncio.sleep(1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    told = {(line["namespace"], line["name"]) for line in lines_of(out)}
+    assert told == {("team-a", "bad"), ("team-b", "")}
 
 
 def record(message: str, level: int = logging.INFO, name: str = "x.y", **extra: Any) -> logging.LogRecord:

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dispatch_operator.api.quoting import escaped
+from dispatch_operator.kube.log_subject import SUBJECT
 
 ABOUT = ("namespace", "name", "job", "submission")
-"""Whom a line is about, as `extra={"about": {...}}` says; empty where it is about nobody."""
+"""Whom a line is about, as its `extra` or what is being reconciled says; empty where it is about nobody."""
 
 
 class TextFormatter(logging.Formatter):
@@ -31,7 +32,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as JSON."""
-        about = getattr(record, "about", {})
+        about = getattr(record, "about", None) or SUBJECT.get()._asdict()
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -18,6 +18,8 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.quoting import escaped
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError, Effect
+from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.log_subject import SUBJECT
 from dispatch_operator.metrics.instruments import start_changed
 from dispatch_operator.reconcile.events import Event, Owned, events
 from dispatch_operator.records.dispatch import DEFAULT_CALL_TIMEOUT, DispatchStart
@@ -132,11 +134,14 @@ class EventRecorder:
         while True:
             while self._queue:
                 told, at = self._queue.popleft()
+                whole = SUBJECT.set(Key(told.subject.namespace, told.subject.name))
                 try:
                     await self._post_patiently(told, at)
                 except Exception:
                     # A fault of ours in one Event must not end the others.
                     logger.exception("an Event can't be posted")
+                finally:
+                    SUBJECT.reset(whole)
             if self._dropped:
                 logger.warning("%d Events were dropped", self._dropped)
                 self._dropped = 0

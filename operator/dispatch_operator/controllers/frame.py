@@ -26,6 +26,7 @@ from dispatch_operator.controllers.watches import Route, supervised
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.log_subject import SUBJECT
 from dispatch_operator.kube.reflectors import Reflectors
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
@@ -75,16 +76,16 @@ class Frame:
         def reconcile_start(key: Key) -> Awaitable[Result]:
             return reconciler.reconcile(key, woken=starts.woken(key))
 
-        starts = _queue(shard.serves_start, reconcile_start, MAX_CONCURRENT)
+        starts = queue_of(shard.serves_start, reconcile_start, MAX_CONCURRENT)
         self._routes = [
             Route(starts, starts_of),
-            Route(_queue(shard.serves_rest, backends.reconcile, PROBES), backends_of),
-            Route(_queue(shard.serves_target, leftovers.reconcile, MAX_CONCURRENT), targets_of),
+            Route(queue_of(shard.serves_rest, backends.reconcile, PROBES), backends_of),
+            Route(queue_of(shard.serves_target, leftovers.reconcile, MAX_CONCURRENT), targets_of),
         ]
         if not namespaces:
             # AdmissionChecks are the cluster's: a namespaced operator only reads them.
             checks = AdmissionChecks(client, store, clock, shard.serves_start)
-            self._routes.append(Route(_queue(shard.serves_workload, checks.reconcile, MAX_CONCURRENT), workloads_of))
+            self._routes.append(Route(queue_of(shard.serves_workload, checks.reconcile, MAX_CONCURRENT), workloads_of))
         self.reflectors = Reflectors(
             time.monotonic, *supervised(client, store, self._routes, namespaces, clock=time.monotonic, shard=shard)
         )
@@ -213,10 +214,18 @@ class Frame:
         return login
 
 
-def _queue(
+def queue_of(
     serves: Callable[[Key], bool], reconcile: Callable[[Key], Awaitable[Result]], max_concurrent: int
 ) -> WorkQueue[Key]:
-    return WorkQueue(if_served(serves, reconcile), max_concurrent=max_concurrent, group=lambda key: key.namespace)
+    """Return a queue of what is served, whose log lines say what is being reconciled."""
+    served = if_served(serves, reconcile)
+
+    def reconcile_and_say_what(key: Key) -> Awaitable[Result]:
+        # Each reconcile is a task of its own, so that nobody else's lines get this subject.
+        SUBJECT.set(key)
+        return served(key)
+
+    return WorkQueue(reconcile_and_say_what, max_concurrent=max_concurrent, group=lambda key: key.namespace)
 
 
 def settings() -> kopf.OperatorSettings:

@@ -18,6 +18,8 @@ from kubernetes_asyncio.leaderelection.electionconfig import Config
 from kubernetes_asyncio.leaderelection.leaderelection import LeaderElection
 from kubernetes_asyncio.leaderelection.resourcelock.leaselock import LeaseLock
 
+from dispatch_operator.kube.log_subject import about
+
 logger = logging.getLogger(__name__)
 
 LIFETIME, RENEW_WITHIN, RENEW_EVERY = 15, 10, 2
@@ -81,7 +83,8 @@ class _BoundedLock(LeaseLock):
                 written = await write
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             await self._renew_after(error)
-            logger.warning("the Lease can't be written: %s", error or type(error).__name__)
+            told = error or type(error).__name__
+            logger.warning("the Lease can't be written: %s", told, extra=about(self.namespace, self.name))
             return False
         if written and self.expiry:
             self.expiry.reschedule(begun + RENEW_WITHIN)
@@ -114,10 +117,11 @@ async def lead(api: client.ApiClient, lease: Lease, serve: Callable[[], Awaitabl
     election = asyncio.create_task(
         LeaderElection(Config(lock, LIFETIME, RENEW_WITHIN, RENEW_EVERY, started, None)).run()  # type: ignore[arg-type]
     )
-    logger.info("waiting for Lease %s/%s", lease.namespace, lease.name)
+    whose = about(lease.namespace, lease.name)
+    logger.info("waiting for Lease %s/%s", lease.namespace, lease.name, extra=whose)
     try:
         await _first(leading.wait(), election)
-        logger.info("leading by Lease %s/%s as %s", lease.namespace, lease.name, lease.holder)
+        logger.info("leading by Lease %s/%s as %s", lease.namespace, lease.name, lease.holder, extra=whose)
         async with asyncio.timeout(RENEW_WITHIN) as lock.expiry:
             await _first(serve(), election)
     except TimeoutError as error:
@@ -158,4 +162,5 @@ async def _give_back(api: client.ApiClient, lease: Lease) -> None:
                 held.spec.holder_identity = None  # type: ignore[assignment]
                 await leases.replace_namespaced_lease(lease.name, lease.namespace, held)
     except (client.ApiException, aiohttp.ClientError, TimeoutError, OSError) as error:
-        logger.warning("the Lease could not be given back, and expires by itself: %s", error)
+        whose = about(lease.namespace, lease.name)
+        logger.warning("the Lease could not be given back, and expires by itself: %s", error, extra=whose)

@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from dispatch_operator.api.quoting import escaped, shortened
 from dispatch_operator.kube.backoff import backoff
@@ -28,6 +28,7 @@ from dispatch_operator.kube.known_objects import (
     read_resource_version,
 )
 from dispatch_operator.kube.list_watch import ListWatch
+from dispatch_operator.kube.log_subject import about
 from dispatch_operator.kube.presence import Presence
 from dispatch_operator.kube.stream_health import StreamHealth
 from dispatch_operator.records.reading import RecordError
@@ -276,7 +277,7 @@ class Reflector:
     def _note_unreadable(self, key: str, fault: str) -> None:
         self._unreadable += 1
         told = escaped(shortened(fault, LONGEST_FAULT))
-        logger.warning("%s %s can't be read, and is left alone: %s", self, escaped(key), told)
+        logger.warning("%s %s can't be read, and is left alone: %s", self, escaped(key), told, extra=about(*_parts(key)))
 
     def _call(self, handle: Callable[[], None], what: str) -> None:
         try:
@@ -285,7 +286,7 @@ class Reflector:
             self._note_unreadable(what, str(error))
         except Exception:
             self._handler_errors += 1
-            logger.exception("%s: %s can't be handled", self, escaped(what))
+            logger.exception("%s: %s can't be handled", self, escaped(what), extra=about(*_parts(what)))
 
     async def _recover(self, error: Exception) -> None:
         """Note a fault, and wait before the stream is renewed."""
@@ -306,8 +307,11 @@ class Reflector:
         level = logging.INFO if status in {HTTP_GONE, HTTP_NOT_FOUND} else logging.WARNING
         if failures > 1 and fault == last_fault:
             level = logging.DEBUG
-        logger.log(level, "%s is not watched: %s; trying again in %.1f s", self, fault, wait)
+        logger.log(level, "%s is not watched: %s; trying again in %.1f s", self, fault, wait, extra=self._about())
         await asyncio.sleep(wait)
+
+    def _about(self) -> dict[str, Any]:
+        return about(self.namespace or "")
 
     async def _waited_for_namespace(self) -> bool:
         """Wait while the namespace is not there: whose rights are given in it has none then.
@@ -318,7 +322,7 @@ class Reflector:
         waited = False
         while (presence := await self._list_watch.presence()) is not Presence.EXISTS:
             if presence is not self._presence:
-                logger.info("%s is not watched: the namespace %s", self, presence.value)
+                logger.info("%s is not watched: the namespace %s", self, presence.value, extra=self._about())
                 self._presence = presence
             if presence is Presence.ABSENT:
                 await self._tell_as_deleted(self._known.keys())
@@ -331,6 +335,11 @@ class Reflector:
         if waited:
             self._health.begin_anew()
         return waited
+
+
+def _parts(key: str) -> list[str]:
+    """Return the namespace and the name in a key; nothing of what is no key."""
+    return key.split("/") if key.count("/") == 1 else ["", ""]
 
 
 def _is_before(resource_version: str, other: str) -> bool:
