@@ -8,7 +8,8 @@ import hypothesis
 import pytest
 
 from controlplane import Cluster, running
-from controlplane.build import CONTROLLERS, HELM, KUBERNETES, build
+from controlplane.build import CONTROLLERS, HELM, KSTATUS, KUBERNETES, build
+from support.kstatus import Kstatus
 from support.summary import Summary
 
 # Before Python 3.14, asking for the current event loop makes one where none was ever set. Pytest-asyncio asks, and
@@ -54,6 +55,12 @@ def kueue_cluster() -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def kstatus() -> Kstatus:
+    """What kstatus itself makes of objects."""
+    return Kstatus(build(KSTATUS))
+
+
 @pytest.fixture(autouse=True)
 def _programs_still_run(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that used a cluster fails when a program of it died, and says which."""
@@ -77,6 +84,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         build(KUBERNETES)
         build(CONTROLLERS)
         build(HELM)
+    if not session.config.option.collectonly and any(
+        "kstatus" in getattr(item, "fixturenames", ()) for item in session.items
+    ):
+        build(KSTATUS)
 
 
 def _uses_cluster(item: pytest.Item) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from support.backends import unproven
 from support.builders import make_backend, make_runtime, make_start
-from support.kstatus import kstatus
+from support.kstatus import Kstatus
 from support.operator import conditions, message
 from support.policies import configuration, mutate
 from support.service import Service, serving
@@ -53,11 +53,11 @@ def start_on(name: str) -> Object:
 
 
 @pytest.mark.usefixtures("operator")
-def test_a_backend_is_proven_and_nothing_is_left(team: Team) -> None:
+def test_a_backend_is_proven_and_nothing_is_left(team: Team, kstatus: Kstatus) -> None:
     backend = team.until_probed()
     status = backend["status"]
     assert [gate["name"] for gate in status["gates"]] == ["fields-kept", "start-gate", "collected"]
-    assert kstatus(backend) == "Current"
+    assert kstatus.of(backend) == "Current"
     runtime = json.loads(team.kubectl("get", "clustertrainingruntime", "torch-dispatch", "--output=json"))["metadata"]
     assert status["proof"]["runtime"] == {
         "kind": "ClusterTrainingRuntime",

@@ -10,7 +10,7 @@ import pytest
 
 from controlplane import build as building
 from controlplane import toolchain
-from controlplane.build import CONTROLLERS, HELM, KUBERNETES, Target, build, key
+from controlplane.build import CONTROLLERS, HELM, KSTATUS, KUBERNETES, Target, build, key
 from controlplane.progress import CommandFailedError
 
 TARGET = Target("sample", "a sample", "tool")
@@ -119,7 +119,7 @@ def test_the_key_changes_with_the_flags(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_real_modules_have_different_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert len({key(target) for target in (KUBERNETES, CONTROLLERS, HELM)}) == 3
+    assert len({key(target) for target in (KUBERNETES, CONTROLLERS, HELM, KSTATUS)}) == 4
 
 
 def test_the_go_on_path_serves_when_it_is_new_enough(go: FakeGo, cache: Path, module: Path) -> None:

@@ -1,21 +1,32 @@
 """What GitOps tools make of a DispatchStart, from before it is seen to its end."""
 
+import re
 from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dispatch_operator.api.enums import ErrorClass
 from support import flux
 from support.argo_cd import checks, health
 from support.builders import NAME, NAMESPACE, make_backend, make_condition, make_runtime, make_start
 from support.fake_api import FakeApi, always, refusal, unanswered
-from support.kstatus import kstatus
+from support.faults.fault import FAULTS, Lasts, Says
+from support.faults.faulty_api import FaultPlan, FaultyApi
+from support.faults.play import clean, play
+from support.faults.scenarios import SCENARIOS, FaultScenario
+from support.kstatus import Kstatus
 from support.operator import FakeOperator
 
 Object = dict[str, Any]
 JOB = "TrainJob"
 ARGO_CD = {"InProgress": "Progressing", "Failed": "Degraded", "Current": "Healthy"}
 """What Argo CD calls what kstatus says."""
+GITOPS = Path(__file__).parents[2] / "docs" / "gitops.md"
+EXTENSIONS = make_start()["spec"]["request"]["spec"]["extensions"]
 STARTED_ALL_THE_SAME = {"Failed", "Cancelled", "Lost", "Holding"}
 """What the expressions for Flux, which ask for the start alone, see otherwise."""
 
@@ -28,6 +39,19 @@ def api() -> FakeApi:
     return api
 
 
+def table() -> dict[str, str]:
+    """Return what docs/gitops.md says that kstatus makes of each phase."""
+    rows = [
+        line.split(" | ")
+        for line in GITOPS.read_text().splitlines()
+        if line.startswith("| ") and "DispatchStart that" not in line
+    ]
+    shown = [(cells[0], cells[1]) for cells in rows if cells[1] in {"InProgress", "Current", "Failed"}]
+    found = {phase: status for cell, status in shown for phase in re.findall("`([A-Z][A-Za-z]+)`", cell)}
+    others = ("not yet looked at", "a gate that is being moved")
+    return found | {other: next(status for cell, status in shown if other in cell) for other in others}
+
+
 def spec(api: FakeApi, **fields: Any) -> None:
     api.edit("DispatchStart", lambda start: start["spec"].update(fields))
 
@@ -37,8 +61,9 @@ def job(api: FakeApi, kind: str, jobs: list[Object] | None = None) -> None:
     api.edit(JOB, lambda held: held.update(status=status))
 
 
-def test_an_object_that_nobody_has_seen_is_in_progress(api: FakeApi) -> None:
-    assert kstatus(api.one("DispatchStart")) == "InProgress"
+def test_an_object_that_nobody_has_seen_is_in_progress(api: FakeApi, kstatus: Kstatus) -> None:
+    assert table()["not yet looked at"] == "InProgress"
+    assert kstatus.of(api.one("DispatchStart")) == "InProgress"
     assert flux.health(api.one("DispatchStart")) == "InProgress"
     assert health(api.one("DispatchStart")) == ("Progressing", "waits for the operator to look at it")
 
@@ -90,7 +115,12 @@ def test_an_object_that_nobody_has_seen_is_in_progress(api: FakeApi) -> None:
     ],
 )
 async def test_each_phase_reads_as_it_should(
-    api: FakeApi, phase: str, before: Callable[[FakeApi], Any] | None, after: Callable[[FakeApi], Any] | None, want: str
+    api: FakeApi,
+    kstatus: Kstatus,
+    phase: str,
+    before: Callable[[FakeApi], Any] | None,
+    after: Callable[[FakeApi], Any] | None,
+    want: str,
 ) -> None:
     operator = FakeOperator(api)
     for change in (before, after):
@@ -98,10 +128,75 @@ async def test_each_phase_reads_as_it_should(
             change(api)
         await operator.reconcile()
     start = operator.start()
-    assert (start["status"]["phase"], kstatus(start)) == (phase, want)
+    assert (start["status"]["phase"], kstatus.of(start)) == (phase, want)
+    assert table()[phase] == want
     shown, message = health(start)
     assert (shown, message.split(": ")[0]) == (ARGO_CD[want], phase)
     assert flux.health(start) == ("Current" if phase in STARTED_ALL_THE_SAME else want)
+
+
+def asks_for(**fields: Any) -> FaultScenario:
+    """Return a scenario in which the job asks for what it can't have."""
+
+    def before(world: FaultyApi) -> None:
+        world.edit("DispatchStart", lambda start: start["spec"]["request"]["spec"].update(fields))
+
+    return FaultScenario(f"a job asks for {fields}", before=before)
+
+
+ASKS_TOO_MUCH = (asks_for(nodes=0), asks_for(extensions={**EXTENSIONS, "other/Thing": {}}))
+
+
+class Recorded:
+    """Every status of a DispatchStart that was written while scenarios were played, each once by its words."""
+
+    def __init__(self) -> None:
+        self.by_words: dict[tuple[Any, ...], Object] = {}
+
+    def told(self, kind: str, obj: Object, *, deleted: bool) -> None:
+        status = obj.get("status", {})
+        if kind == "DispatchStart" and not deleted and "phase" in status:
+            words = [(one["type"], one["status"], one["reason"]) for one in status["conditions"]]
+            self.by_words.setdefault((status["phase"], *words), deepcopy(obj))
+
+    def attend(self, scenario: FaultScenario) -> FaultScenario:
+        """Return a scenario whose statuses are recorded."""
+
+        def before(world: FaultyApi) -> None:
+            scenario.before(world)
+            world.watchers.append(self)
+
+        return replace(scenario, before=before)
+
+
+@pytest.mark.looptime
+async def test_every_status_that_is_ever_recorded_reads_as_the_table_says(kstatus: Kstatus) -> None:
+    recorded = Recorded()
+    unanswered = next(fault for fault in FAULTS if fault.says is Says.NOT_KNOWN)
+    for scenario in (*SCENARIOS, *ASKS_TOO_MUCH):
+        await play(recorded.attend(scenario), "Never", FaultPlan())
+        # Where each request goes unanswered for long, what is not known is told.
+        for place in range(len((await clean(scenario, "OnChange")).requests)):
+            await play(recorded.attend(scenario), "OnChange", FaultPlan(place, unanswered, Lasts.A_WHILE))
+    starts = list(recorded.by_words.values())
+    shown = kstatus.of_all(starts)
+    assert [(start["status"], read) for start, read in zip(starts, shown, strict=True) if read != expected(start)] == []
+    # Phases that only people bring about, at their leisure, are among the rows above.
+    phases = {start["status"]["phase"] for start in starts}
+    assert phases >= {"Pending", "Starting", "InFlight", "Stopping", "Refused", "Gated", "Queued", "Failed", "Lost"}
+    classes = {one["reason"] for start in starts for one in start["status"]["conditions"]}
+    assert classes >= set(ErrorClass)
+
+
+def expected(start: Object) -> str:
+    """Return what docs/gitops.md says of a DispatchStart."""
+    status, meta = start["status"], start["metadata"]
+    if "deletionTimestamp" in meta:
+        return "Terminating"
+    if status["observedGeneration"] != meta["generation"]:
+        return table()["not yet looked at"]
+    being_moved = any(one["type"] == "Reconciling" for one in status["conditions"])
+    return table()["a gate that is being moved"] if being_moved else table()[status["phase"]]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from dispatch_operator.reconcile.backend.proof import (
 )
 from dispatch_operator.reconcile.events import events
 from support.builders import make_backend, make_runtime, make_start
-from support.kstatus import kstatus
+from support.kstatus import Kstatus
 from support.operator import NOW
 from support.records import backend_of, runtime_of
 from support.rendering import target_name
@@ -203,20 +203,20 @@ def test_a_time_that_lies_ahead_proves_nothing() -> None:
     ],
 )
 def test_a_status_tells_how_far_it_is(
-    what: str, held: Object, status: Any, want: dict[str, tuple[str, str]], kstatus_says: str
+    what: str, held: Object, status: Any, want: dict[str, tuple[str, str]], kstatus_says: str, kstatus: Kstatus
 ) -> None:
     written = status(held)
     assert {entry["type"]: (entry["status"], entry["reason"]) for entry in written["conditions"]} == want, what
     assert written["observedGeneration"] == 1
     assert all(entry["observedGeneration"] == 1 for entry in written["conditions"])
-    assert kstatus(held | {"status": written}) == kstatus_says
+    assert kstatus.of(held | {"status": written}) == kstatus_says
     if "probing" in what or "closed" in what:
         assert written.get("gates") == held["status"].get("gates")
         assert written.get("proof") == held["status"].get("proof")
 
 
-def test_an_unseen_backend_is_in_progress() -> None:
-    assert kstatus(backend()) == "InProgress"
+def test_an_unseen_backend_is_in_progress(kstatus: Kstatus) -> None:
+    assert kstatus.of(backend()) == "InProgress"
 
 
 def test_a_long_reason_is_cut() -> None:

@@ -68,6 +68,7 @@ CONTROLLERS = Target(
     },
 )
 HELM = Target("helm", "helm", "tool")
+KSTATUS = Target("kstatus", "kstatus", ".")
 
 
 @dataclass(frozen=True)
