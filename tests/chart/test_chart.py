@@ -125,7 +125,7 @@ def test_named_namespaces_get_a_binding_each_and_nothing_else_is_seen_of_the_clu
         ("kueue.x-k8s.io", resource, "get")
         for resource in ("clusterqueues", "admissionchecks", "workloadpriorityclasses")
     }
-    whole = of_kind(objects, "ClusterRole")[0]
+    (whole,) = (one for one in of_kind(objects, "ClusterRole") if one["metadata"]["name"] == name)
     assert rules(whole) == {(*runtimes, verb) for verb in READ} | queues | {("", "namespaces", "get")}
     assert [rule["resourceNames"] for rule in whole["rules"] if "resourceNames" in rule] == [SERVED]
     assert arguments(objects)[:3] == ["run", "--namespace=team-a", "--namespace=team-b"]
@@ -204,7 +204,7 @@ def test_every_probe_asks_where_the_operator_answers() -> None:
 def test_an_account_of_ones_own_is_not_made() -> None:
     nothing = {"serviceAccount": {"create": False}, "rbac": {"create": False}, "crds": {"install": False}}
     objects = render(namespace=NAMESPACE, values=nothing)
-    assert [one["kind"] for one in objects] == ["Service", "Deployment"]
+    assert [one["kind"] for one in objects] == ["Service", "Deployment", "Pod"]
     assert objects[1]["spec"]["template"]["spec"]["serviceAccountName"] == "default"
 
 
@@ -270,6 +270,25 @@ def test_what_the_chart_has_no_value_for_is_appended() -> None:
     assert pod["dnsPolicy"] == "Default"
 
 
+def test_the_test_asks_the_service_whether_the_operator_is_ready() -> None:
+    values = {"openshift": True, "imagePullSecrets": [{"name": "registry"}], "commonLabels": {"team": "ml"}}
+    objects = render(namespace=NAMESPACE, release="mine", values=values)
+    pod, deployment, service = (only(objects, kind) for kind in ("Pod", "Deployment", "Service"))
+    assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    (container,) = pod["spec"]["containers"]
+    assert container["args"] == ["check-operator", f"{service['metadata']['name']}.{NAMESPACE}.svc:8080"]
+    # It is the operator's own image, held as the operator is, and neither selected as one nor given a token.
+    template = deployment["spec"]["template"]["spec"]
+    for key in ("image", "imagePullPolicy", "securityContext"):
+        assert container[key] == template["containers"][0][key]
+    assert pod["spec"]["securityContext"] == template["securityContext"]
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert not service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    # Without a Service nobody could be asked.
+    assert of_kind(render(namespace=NAMESPACE, values={"metrics": {"service": False}}), "Pod") == []
+
+
 def test_two_operators_are_spread_and_evicted_one_at_a_time() -> None:
     zones = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
     objects = render(namespace=NAMESPACE, values={"replicas": 2, "topologySpreadConstraints": [zones]})
@@ -298,8 +317,11 @@ def test_every_object_bears_the_common_labels() -> None:
 def test_the_network_policy_lets_in_the_probes_and_out_to_names_and_the_api_server() -> None:
     asks = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
     values = {"networkPolicy": {"enabled": True, "from": [asks], "apiServerPorts": [16443]}}
-    policy = only(render(namespace=NAMESPACE, values=values), "NetworkPolicy")["spec"]
-    assert policy["ingress"] == [{"ports": [{"port": "health", "protocol": "TCP"}], "from": [asks]}]
+    objects = render(namespace=NAMESPACE, values=values)
+    policy = only(objects, "NetworkPolicy")["spec"]
+    (of_the_test,) = policy["ingress"][0]["from"][1:]
+    assert of_the_test == {"podSelector": {"matchLabels": only(objects, "Pod")["metadata"]["labels"]}}
+    assert policy["ingress"] == [{"ports": [{"port": "health", "protocol": "TCP"}], "from": [asks, of_the_test]}]
     (out,) = policy["egress"]
     assert [(one["port"], one["protocol"]) for one in out["ports"]] == [(53, "UDP"), (53, "TCP"), (16443, "TCP")]
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
@@ -30,10 +30,10 @@ class Watched:
 
     def says(self, *lines: str) -> bool:
         """Tell whether it is ready, in these words."""
-        connection = HTTPConnection("127.0.0.1", self._port)
-        connection.request("GET", "/readyz")
-        answer = connection.getresponse()
-        return answer.status == HTTPStatus.OK and answer.read().decode().splitlines() == [*lines]
+        with closing(HTTPConnection("127.0.0.1", self._port)) as connection:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            return answer.read().decode().splitlines() == [*lines] and answer.status == HTTPStatus.OK
 
 
 @contextmanager

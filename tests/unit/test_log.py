@@ -131,7 +131,7 @@ async def test_a_watch_names_the_object_or_the_namespace_that_it_tells_of(out: i
     server.put("bad")
 
     class Refuses(Recorder):
-        def added_or_modified(self, obj: dict[str, Any], *, listed: bool) -> None:
+        def added_or_modified(self, obj: dict[str, Any], *, listed: bool) -> None:  # noqa: ARG002 - a handler's.
             raise RecordError("it is not what its kind promises")
 
     async with server.serving() as cluster:

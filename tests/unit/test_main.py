@@ -39,6 +39,7 @@ def test_a_command_that_does_not_exist_is_refused() -> None:
         (["--help"], "kopf,kubernetes_asyncio,aiohttp,pydantic,yaml"),
         (["check-runtime", "-f", str(RUNTIME)], "kopf,kubernetes_asyncio,aiohttp"),
         (["render", "--help"], "kopf,kubernetes_asyncio,aiohttp"),
+        (["check-operator", "--help"], "kopf,kubernetes_asyncio,aiohttp"),
         (["crds"], "kopf,kubernetes_asyncio,aiohttp"),
     ],
 )

@@ -24,6 +24,11 @@ COMMANDS: Mapping[str, Listed] = {
         "adapt_runtime_command",
         "Write a runtime that is fit for Starts, made of one that is not.",
     ),
+    "check-operator": Listed(
+        "dispatch_operator.cli.check_operator",
+        "check_operator_command",
+        "Say whether an operator works, by its /readyz, and if not why.",
+    ),
     "crds": Listed(
         "dispatch_operator.cli.offline",
         "crds_command",

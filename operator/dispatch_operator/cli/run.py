@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import os
-import re
 import signal
 import socket
 from collections.abc import Coroutine
@@ -16,7 +15,7 @@ import click
 from dispatch_operator.api.label_selector import FORMS, LabelSelector, LabelSelectorError
 from dispatch_operator.api.quoting import quote
 from dispatch_operator.cli.log import configure
-from dispatch_operator.cli.options import must_be_name, must_be_namespace
+from dispatch_operator.cli.options import address_in, must_be_name, must_be_namespace
 from dispatch_operator.cli.output import Command
 from dispatch_operator.controllers.frame import Frame
 from dispatch_operator.kube.client import NoClusterError, connected
@@ -25,8 +24,6 @@ from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
 from dispatch_operator.kube.reflectors import ReflectorEndedError, UnfitError
 from dispatch_operator.kube.stall_watch import telling_of_stalls
 from dispatch_operator.metrics.instruments import LEADER
-
-MOST_PORTS = 65_535
 
 
 @click.command("run", cls=Command)
@@ -102,7 +99,8 @@ def run_command(  # noqa: PLR0913 - one argument an option.
         raise click.UsageError(
             "--selector needs --lease NAMESPACE/NAME, the same for all shards: one of them cares for the backends"
         )
-    options = Options(namespaces, kubeconfig, _address(health), _lease(lease, selector), _selector(selector))
+    address = None if health is None else address_in(health, "--health")
+    options = Options(namespaces, kubeconfig, address, _lease(lease, selector), _selector(selector))
     configure(as_json=log_format == "json", verbose=verbose)
     try:
         asyncio.run(_run(options))
@@ -188,16 +186,6 @@ async def _until_signalled(work: Coroutine[Any, Any, None]) -> None:
 
 def _identity() -> str:
     return f"{socket.gethostname()}/{os.getpid()}"
-
-
-def _address(health: str | None) -> tuple[str, int] | None:
-    if health is None:
-        return None
-    host, _, port = health.rpartition(":")
-    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) <= MOST_PORTS:
-        text = f"{quote(health)} is not HOST:PORT, such as 0.0.0.0:8080, with a port of 1 to {MOST_PORTS}"
-        raise click.BadParameter(text, param_hint="--health")
-    return host.strip("[]"), int(port)
 
 
 def _selector(selector: str | None) -> LabelSelector | None:

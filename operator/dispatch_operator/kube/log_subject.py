@@ -5,7 +5,7 @@ from typing import Any
 
 from dispatch_operator.kube.index import Key
 
-SUBJECT: ContextVar[Key] = ContextVar("log_subject", default=Key("", ""))
+SUBJECT: ContextVar[Key] = ContextVar("log_subject", default=Key("", ""))  # noqa: B039 - it can't be changed.
 """What the task that logs is at, for lines that do not say it themselves; tasks that it makes are at the same."""
 
 

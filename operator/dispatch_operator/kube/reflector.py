@@ -277,7 +277,9 @@ class Reflector:
     def _note_unreadable(self, key: str, fault: str) -> None:
         self._unreadable += 1
         told = escaped(shortened(fault, LONGEST_FAULT))
-        logger.warning("%s %s can't be read, and is left alone: %s", self, escaped(key), told, extra=about(*_parts(key)))
+        logger.warning(
+            "%s %s can't be read, and is left alone: %s", self, escaped(key), told, extra=about(*_parts(key))
+        )
 
     def _call(self, handle: Callable[[], None], what: str) -> None:
         try:

@@ -56,6 +56,29 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end -}}
 
+{{/* The test's pod is none of the operator's: neither the Service nor the NetworkPolicy selects it. */}}
+{{- define "dispatch-operator.testSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "dispatch-operator.name" . | trunc 58 | trimSuffix "-" }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "dispatch-operator.testLabels" -}}
+{{ include "dispatch-operator.testSelectorLabels" . }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "dispatch-operator.hasService" -}}
+{{- if or .Values.metrics.service .Values.metrics.serviceMonitor.enabled }}true{{ end -}}
+{{- end -}}
+
+{{- define "dispatch-operator.podSecurityContext" -}}
+{{- with ternary (omit .Values.podSecurityContext "runAsUser" "runAsGroup") .Values.podSecurityContext .Values.openshift -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "dispatch-operator.image" -}}
 {{- $tag := .Values.image.tag | default .Chart.AppVersion -}}
 {{- .Values.image.repository }}{{ ternary (print "@" .Values.image.digest) (print ":" $tag) (ne .Values.image.digest "") -}}
