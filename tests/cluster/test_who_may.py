@@ -3,14 +3,18 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from controlplane.kubectl import KubectlError
 from support.builders import make_backend, make_start
+from support.policies import TRAIN_JOB
 from support.waiting import until
 
 from .conftest import Object, Team
 
 POLICIES = Path(__file__).parents[2] / "deploy" / "samples" / "policies"
 SUPERVISOR = ("--as=anna", "--as-group=system:masters", "--as-group=supervisors")
+CREATOR = "dispatch.phpboyscout.uk/creator"
 ADMIN = ("--as=ben", "--as-group=system:masters")
 
 
@@ -64,3 +68,45 @@ def test_the_policies_of_the_samples_refuse_what_they_say_and_nothing_else(team:
     without = of(team, make_start())
     del without["spec"]["request"]["spec"]["extensions"]
     assert "images come from" in refused(team, without, *ADMIN)
+
+
+def annotated(team: Team, obj: Object, *who: str) -> str:
+    """Try to create an object without its being kept, and return whom it would name as creator."""
+    create = ("create", f"--namespace={team.namespace}", "--dry-run=server", "--output=json", "--filename=-")
+    stored: Object = json.loads(team.cluster.kubectl(*create, *who, input=json.dumps(obj)))
+    return str(stored["metadata"].get("annotations", {}).get(CREATOR, ""))
+
+
+@pytest.mark.usefixtures("operator")
+def test_the_job_names_who_asked_for_it_and_nobody_can_say_otherwise(team: Team) -> None:
+    team.cluster.kubectl("label", "namespace", team.namespace, "dispatch-policy=strict")
+    team.cluster.kubectl("apply", f"--filename={POLICIES / 'who-created-it.yaml'}")
+    forged = of(team, make_start())
+    forged["metadata"]["annotations"] = {CREATOR: "somebody else"}
+    until("creators are noted", lambda: annotated(team, forged, *SUPERVISOR) == "anna")
+
+    waiting = of(team, make_start("waiting", submission=2))
+    waiting["spec"]["backend"] = "missing"
+    create = ("create", f"--namespace={team.namespace}", "--filename=-", *SUPERVISOR)
+    team.cluster.kubectl(*create, input=json.dumps(waiting))
+    uid = team.get("dispatchstart", "waiting")["metadata"]["uid"]
+    job = {**TRAIN_JOB, "metadata": {"name": "tried", "annotations": {"dispatch.phpboyscout.uk/start-uid": uid}}}
+    # The policy is asked, and knows the DispatchStarts, a moment after it is there.
+    until("jobs are looked at", lambda: annotated(team, job) == "anna")
+
+    team.cluster.kubectl(*create, input=json.dumps(forged))
+    team.until_phase("llama-s1", "Gated")
+    (job,) = team.all("trainjobs")
+    assert job["metadata"]["annotations"][CREATOR] == "anna"
+    team.patch("dispatchstart", "llama-s1", {"metadata": {"annotations": {CREATOR: "ben"}}})
+    assert team.get("dispatchstart", "llama-s1")["metadata"]["annotations"][CREATOR] == "anna"
+
+
+@pytest.mark.usefixtures("operator")
+def test_the_operator_itself_copies_no_annotation(team: Team) -> None:
+    start = of(team, make_start())
+    start["metadata"]["annotations"] = {CREATOR: "whoever", "argocd.argoproj.io/tracking-id": "x"}
+    team.apply(start)
+    team.until_phase("llama-s1", "Gated")
+    (job,) = team.all("trainjobs")
+    assert not {CREATOR, "argocd.argoproj.io/tracking-id"} & set(job["metadata"]["annotations"])
