@@ -70,7 +70,7 @@ def test_what_is_cancelled_before_it_starts_creates_nothing_and_stays_so(team: T
         start = until_cancelled(team, name)
         assert condition(start, "Started")["status"] == "False"
         for gate in ("Open", "Held", "Closed", None):
-            with pytest.raises(KubectlError, match="Cancelled can't be changed any more") as refused:
+            with pytest.raises(KubectlError, match="a Cancelled gate can't be changed any more") as refused:
                 team.patch("dispatchstart", name, {"spec": {"gate": gate}})
             assert "go back to Closed" not in refused.value.stderr
         assert "reference" not in start["status"]

@@ -226,7 +226,7 @@ class StartSpec(Model):
             "a gate that was Open or Held can't go back to Closed, also not by leaving it out; use Held",
             (
                 "oldSelf != 'Cancelled' || self == 'Cancelled'",
-                "a gate that is Cancelled can't be changed any more, also not by leaving it out; submit it anew",
+                "a Cancelled gate can't be changed any more, also not by leaving it out; submit under another number",
             ),
         ),
     )
