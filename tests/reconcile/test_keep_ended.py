@@ -425,3 +425,27 @@ async def test_in_kueue_mode_it_is_the_same(api: FakeApi) -> None:
     assert is_gone(api)
     assert api.all("Workload") == []
     assert watched(operator.start()).metadata.name == "llama-s1"
+
+
+async def test_a_cancellation_that_comes_after_the_end_changes_nothing_and_keeps_nothing(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    api.edit(START, lambda start: start["spec"].update(gate="Cancelled"))
+    assert (await operator.settle())["status"]["phase"] == "Succeeded"
+    assert not is_gone(api)
+    operator.now = NOW + HOUR
+    await operator.reconcile()
+    assert is_gone(api)
+    start = await operator.settle()
+    assert (start["status"]["phase"], start["status"]["outcome"]["state"]) == ("Succeeded", "Succeeded")
+
+
+async def test_a_cancellation_after_the_train_job_is_gone_leaves_the_end_as_it_is(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    operator.now = NOW + HOUR
+    await operator.reconcile()
+    api.edit(START, lambda start: start["spec"].update(gate="Cancelled"))
+    start = await operator.settle()
+    assert (start["status"]["phase"], start["status"]["outcome"]["state"]) == ("Succeeded", "Succeeded")
+    assert start["status"]["observedGeneration"] == start["metadata"]["generation"]

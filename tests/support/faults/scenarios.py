@@ -236,6 +236,11 @@ def _fails(job: Object) -> None:
     job["status"] = {"conditions": [failed]}
 
 
+def _completes(job: Object) -> None:
+    ended = {"type": "Complete", "status": "True", "reason": "JobsCompleted", "message": "it is done"}
+    job["status"] = {"conditions": [{**ended, "lastTransitionTime": "2026-01-01T00:02:00Z"}]}
+
+
 def _is_edited(copy: Object) -> None:
     copy["spec"]["mlPolicy"] = {"numNodes": 2, "torch": {}}
 
@@ -307,6 +312,20 @@ SCENARIOS = (
     FaultScenario("a TrainJob that vanishes", changes=(_delete(JOB, NAME),), starts=False),
     FaultScenario("a TrainJob that leaves in the foreground", changes=(_leaves_in_the_foreground,), starts=False),
     FaultScenario("a job that fails", gate="Open", changes=(_ours(JOB, _fails),), starts=False),
+    FaultScenario(
+        "an ended job that is not kept for long",
+        gate="Open",
+        before=_backend(keepEnded="1m"),
+        changes=(_ours(JOB, _completes),),
+        starts=False,
+        is_meddled_with=False,
+    ),
+    FaultScenario(
+        "an ended job that is kept no longer",
+        gate="Open",
+        changes=(_ours(JOB, _completes), _backend(keepEnded="1s")),
+        starts=False,
+    ),
     FaultScenario(
         "a copy that was changed behind the gate", changes=(_ours(COPY, _is_edited), _gate("Open")), starts=False
     ),

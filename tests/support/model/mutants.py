@@ -14,13 +14,16 @@ from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.controllers import orphaned_copies
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
-from dispatch_operator.reconcile import cancellation, decide, ownership, started
+from dispatch_operator.reconcile import cancellation, decide, expiry, ownership, started
 from dispatch_operator.reconcile.actions import (
     Action,
     Get,
     PatchStatus,
     Result,
+    expire_train_job,
     find_workload,
+    get_backend,
+    get_train_job,
     release_workload,
     set_suspend,
 )
@@ -188,6 +191,32 @@ def _releases_if(may: Callable[[Observed, Workload], bool]) -> Callable[[Observe
         return release_workload(workload.obj) if workload.live else find_workload(job)
 
     return opening
+
+
+def _expires_before_it_is_recorded(observed: Observed, job: TrainJob, now: float) -> Action | Result:
+    decision = expiry.expire(observed, now)
+    return decision if isinstance(decision, Action) else _ENDED(observed, job, now)
+
+
+_ENDED = started._ended  # noqa: SLF001
+
+
+def _lost_when_absent(observed: Observed, now: float) -> Action | Result:
+    return started.after_loss(observed, now) if observed.train_job.obj is None else _FOLLOW(observed, now)
+
+
+def _expires_whatever_runs(observed: Observed, now: float) -> Action | Result:
+    job, unread = observed.train_job.obj, observed.due(get_train_job(observed.start))
+    del now
+    return unread if isinstance(unread, Get) else expire_train_job(job, "x") if job else Result()
+
+
+def _expires_what_the_cache_shows(observed: Observed) -> Get | ApiError | None:
+    return observed.due(get_backend(observed.start))
+
+
+def _expires_by_what_the_cache_says(observed: Observed) -> Get | ApiError | None:
+    return observed.due(get_train_job(observed.start))
 
 
 def _annotated(meta: ObjectMeta) -> frozenset[str]:
@@ -411,6 +440,83 @@ MUTANTS = (
         "parts of the status of a gated job are lost",
         "is not where it is wanted",
         _instead(started, "_stands", _as_it_stands),
+    ),
+    Mutant(
+        "Only the recorded UID",
+        "a TrainJob that was restored is opened",
+        "a human opens by hand, and the TrainJob is restored",
+        "two TrainJobs of one DispatchStart were opened",
+        _instead(decide, "follow", _follow_any),
+    ),
+    Mutant(
+        "Lost status",
+        "a lost status of what was opened by hand starts anew",
+        "a human opens by hand",
+        "two TrainJobs of one DispatchStart were opened",
+        _instead(DispatchStart, "lost_its_status", property(lambda _: False)),
+    ),
+    Mutant(
+        "Lost status",
+        "a lost status starts anew in Kueue mode, too",
+        "Kueue, the status of a running job is lost",
+        "two TrainJobs of one DispatchStart were opened",
+        _instead(DispatchStart, "lost_its_status", property(lambda _: False)),
+    ),
+    Mutant(
+        "Ended jobs",
+        "what the cache shows as ended is deleted",
+        "an end that only the cache holds",
+        "which has started, was stopped",
+        _instead(expiry, "_unread", _expires_what_the_cache_shows),
+    ),
+    Mutant(
+        "Ended jobs",
+        "what status says has ended is deleted",
+        "an ended job is not kept for long",
+        "which has started, was stopped",
+        lambda: mock.patch.multiple(started, _stands=_as_it_stands, expire=_expires_whatever_runs),
+    ),
+    Mutant(
+        "Ended jobs",
+        "a keepEnded that only the cache holds counts",
+        "an ended job, and a keepEnded that only the cache holds",
+        "was deleted though its backend has always kept it",
+        _instead(expiry, "_unread", _expires_by_what_the_cache_says),
+    ),
+    Mutant(
+        "Ended jobs",
+        "an ended job is deleted before its end is recorded",
+        "an ended job is not kept for long, and an operator dies",
+        "was deleted before its end was recorded",
+        _instead(started, "_ended", _expires_before_it_is_recorded),
+    ),
+    Mutant(
+        "Ended jobs",
+        "an absence after the end is Lost",
+        "an ended job is not kept for long",
+        "was recorded as Lost after its end",
+        _instead(decide, "follow", _lost_when_absent),
+    ),
+    Mutant(
+        "Ended jobs",
+        "a status that is lost after the delete starts anew",
+        "an ended job is not kept for long, and its status is lost",
+        "two TrainJobs of one DispatchStart were opened",
+        _instead(DispatchStart, "lost_its_status", property(lambda _: False)),
+    ),
+    Mutant(
+        "Ended jobs",
+        "whatever has the name is deleted",
+        "an ended job is not kept for long, and its TrainJob is replaced",
+        "of another was changed",
+        strips=_without("delete", "TrainJob", "uid"),
+    ),
+    Mutant(
+        "Ended jobs",
+        "what has ended is kept",
+        "an ended job is not kept for long",
+        "has ended and leaves",
+        _instead(started, "expire", lambda *_: Result()),
     ),
     Mutant(
         "Ownership",

@@ -8,6 +8,7 @@ from support.records import at, condition, maker_uid
 
 STARTS = (FIRST, SECOND)
 GATE = "dispatch.phpboyscout.uk/start-gate"
+OPENED = "dispatch.phpboyscout.uk/opened"
 Pair = tuple[str, str]
 """The UIDs of a DispatchStart and of a TrainJob of it."""
 
@@ -74,6 +75,25 @@ def pairs_cancelled(objects: Objects) -> frozenset[Pair]:
     )
 
 
+def pairs_ended(objects: Objects) -> frozenset[Pair]:
+    """Return the TrainJobs whose end is recorded in full, each with its DispatchStart."""
+    return frozenset(
+        (start.uid, str(at(start.value, "status", "reference", "uid")))
+        for start in (objects[slot] for slot in STARTS)
+        if start and at(start.value, "status", "outcome", "state") in {"Succeeded", "Failed"}
+    )
+
+
+def has_ended(job: Obj) -> bool:
+    """Tell whether Trainer says that a job has ended."""
+    return any(condition(job.value, kind).get("status") == "True" for kind in ("Complete", "Failed"))
+
+
+def keep_ended(backend: Obj | None) -> str | None:
+    """Return how long a backend keeps ended jobs; None for ever."""
+    return at(backend.value, "spec", "keepEnded") if backend else None
+
+
 def wrong_with_write(
     before: Objects,
     after: Objects,
@@ -81,6 +101,7 @@ def wrong_with_write(
     started: frozenset[Pair],
     opened: frozenset[Pair],
     cancelled: frozenset[Pair],
+    ended: frozenset[Pair],
 ) -> Iterator[str]:
     """Say which rules of safety a write of the operator has broken.
 
@@ -91,6 +112,7 @@ def wrong_with_write(
         started: What was ever recorded as started.
         opened: What was ever open.
         cancelled: What was ever recorded as cancelled.
+        ended: Whose end was ever recorded.
     """
     for slot in STARTS:
         old, new = before[slot], after[slot]
@@ -99,11 +121,13 @@ def wrong_with_write(
         job, lost = before[TRAINS], old and new and phase(old) != "Lost" and phase(new) == "Lost"
         if lost and new and job and job.uid == at(new.value, "status", "reference", "uid"):
             yield f"{new.uid} was recorded as Lost though its TrainJob stands"
+        if lost and old and phase(old) in {"Succeeded", "Failed"}:
+            yield f"{old.uid} was recorded as Lost after its end"
     teller = next((start for start in (before[slot] for slot in STARTS) if start and start.uid == writer), None)
     if before[BACKED] is not after[BACKED] and teller and phase(teller) not in {"Refused", "Stopping"}:
         yield "a backend was doubted before a refusal was recorded"
     yield from _wrong_with_workload(before, after)
-    yield from _wrong_with_job(before, after, writer, started, opened, cancelled)
+    yield from _wrong_with_job(before, after, writer, started, opened, cancelled, ended)
     yield from _wrong_with_copy(before, after, writer)
 
 
@@ -143,6 +167,7 @@ def _wrong_with_job(
     started: frozenset[Pair],
     opened: frozenset[Pair],
     cancelled: frozenset[Pair],
+    ended: frozenset[Pair],
 ) -> Iterator[str]:
     old, new = before[TRAINS], after[TRAINS]
     if old is new:
@@ -157,7 +182,16 @@ def _wrong_with_job(
             yield "two TrainJobs of one DispatchStart were opened"
     gone = old is not None and (new is None or "deletionTimestamp" in new.value["metadata"])
     if old and gone and (start_uid(old) or "", old.uid) in started - cancelled:
-        yield f"{old.uid}, which has started, was stopped"
+        yield from _wrong_with_delete(old, before[BACKED], ended)
+
+
+def _wrong_with_delete(job: Obj, backend: Obj | None, ended: frozenset[Pair]) -> Iterator[str]:
+    if not has_ended(job):
+        yield f"{job.uid}, which has started, was stopped"
+    elif (start_uid(job) or "", job.uid) not in ended:
+        yield f"{job.uid} was deleted before its end was recorded"
+    elif backend and "keepEnded" not in backend.value["spec"]:
+        yield f"{job.uid} was deleted though its backend has always kept it"
 
 
 def _wrong_with_copy(before: Objects, after: Objects, writer: str | None) -> Iterator[str]:
@@ -199,12 +233,12 @@ def wrong_in_the_end(objects: Objects, *, excused: bool) -> Iterator[str]:
     if job and start_uid(job) and start_uid(job) not in makers:
         yield f"{job.uid} is left of a DispatchStart that is gone"
     for start in starts:
-        yield from _wrong_with_end_of(start, job, copy, objects[QUEUES], excused=excused)
+        yield from _wrong_with_end_of(start, objects, excused=excused)
 
 
-def _wrong_with_end_of(
-    start: Obj, job: Obj | None, copy: Obj | None, workload: Obj | None, *, excused: bool
-) -> Iterator[str]:
+def _wrong_with_end_of(start: Obj, objects: Objects, *, excused: bool) -> Iterator[str]:
+    job, copy, workload = objects[TRAINS], objects[COPIED], objects[QUEUES]
+    keeps_no_longer = keep_ended(objects[BACKED]) is not None
     ours = [obj for obj in (job, copy) if obj and start_uid(obj) == start.uid]
     if phase(start) in {"Refused", "Lost", "Cancelled"}:
         if ours:
@@ -216,9 +250,13 @@ def _wrong_with_end_of(
     elif condition(start.value, "Started").get("reason") == "ReferenceLost":
         if job is None or start_uid(job) != start.uid:
             yield f"{start.uid} waits for a TrainJob that is not there"
-        elif is_open(job):
+        elif is_open(job) and at(job.value, "metadata", "annotations", OPENED) == job.uid:
             yield f"{job.uid} is open, and is not followed"
-    elif phase(start) in {"Succeeded", "Failed"} and (job is None or wants(start) == "Cancelled"):
+    elif phase(start) in {"Succeeded", "Failed"} and (job is None or start_uid(job) != start.uid):
+        return
+    elif phase(start) in {"Succeeded", "Failed"} and keeps_no_longer and ours:
+        yield f"{start.uid} has ended and leaves {ours} behind"
+    elif phase(start) in {"Succeeded", "Failed"} and wants(start) == "Cancelled":
         return
     elif not is_started(start):
         yield f"{start.uid} never ends: {phase(start)}, {condition(start.value, 'Started').get('message')}"

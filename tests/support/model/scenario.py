@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from support.model.objects import Obj, Objects, replaced
 from support.model.reconciliations import Reconciliation
-from support.model.rules import Pair, pairs_cancelled, pairs_opened, pairs_started
+from support.model.rules import Pair, pairs_cancelled, pairs_ended, pairs_opened, pairs_started
 from support.model.suspending import SuspendedRequest
 
 Action = Callable[[Objects, int], tuple[Objects, int] | None]
@@ -96,6 +96,7 @@ class State(NamedTuple):
     started: frozenset[Pair]
     opened: frozenset[Pair]
     cancelled: frozenset[Pair]
+    ended: frozenset[Pair]
     excused: bool
 
 
@@ -124,6 +125,7 @@ def first(scenario: Scenario) -> State:
         started=pairs_started(scenario.objects),
         opened=pairs_opened(scenario.objects),
         cancelled=pairs_cancelled(scenario.objects),
+        ended=pairs_ended(scenario.objects),
         excused=scenario.excused,
     )
 

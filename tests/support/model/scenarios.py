@@ -25,6 +25,7 @@ from support.model.objects import (
     replaced,
 )
 from support.model.reconciliations import COLLECT, quickly
+from support.model.rules import is_started
 from support.model.scenario import Action, Human, Scenario
 from support.model.server import born, changed, deleted, is_going
 from support.model.suspending import SuspendedRequest, suspended
@@ -124,8 +125,24 @@ def _job_ends(objects: Objects, made: int) -> tuple[Objects, int] | None:
     job = objects[TRAINS]
     if job is None or job.value["spec"].get("suspend") is True or "status" in job.value:
         return None
-    ended = {"conditions": [{"type": "Complete", "status": "True"}]}
+    ended = {"conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
     return replaced(objects, TRAINS, changed(job, {**job.value, "status": ended})), made
+
+
+def _open_by_hand(objects: Objects, made: int) -> tuple[Objects, int] | None:
+    return _edit(TRAINS, suspend=False)(objects, made) if is_started(objects[FIRST]) else None
+
+
+def _restore_job(of: Objects) -> Action:
+    """Create a TrainJob again as it was, with all its marks, as from a backup."""
+    body = {key: value for key, value in of[TRAINS].value.items() if key != "status"}  # type: ignore[union-attr]
+
+    def action(objects: Objects, made: int) -> tuple[Objects, int] | None:
+        if objects[TRAINS]:
+            return None
+        return replaced(objects, TRAINS, born(body, made + 1)), made + 1
+
+    return action
 
 
 LOSES_STATUS = Human("the status is lost", _status(lambda _: {"observedGeneration": -1}))
@@ -142,6 +159,13 @@ SAYS_SUCCEEDED = Human("somebody writes Succeeded", _status(lambda held: {**held
 SAYS_LOST = Human("somebody writes Lost", _status(lambda held: {**held, "phase": "Lost"}), excuses=False)
 SAYS_CANCELLED = Human("somebody writes Cancelled", _status(lambda held: {**held, "phase": "Cancelled"}), excuses=False)
 JOB_ENDS = Human("the job ends", _job_ends, excuses=False)
+# Only what was recorded as started: that a human opens and deletes a TrainJob before is a known residue.
+OPENS_BY_HAND = Human("a human opens the TrainJob by hand", _open_by_hand, excuses=False)
+KEPT = "30s"
+"""Less than the time that passes at once."""
+KEEPS = Human("the admin sets keepEnded", _edit(BACKED, keepEnded=KEPT), excuses=False)
+KEEPS_FOR_EVER = Human("the admin takes keepEnded away", _edit(BACKED, keepEnded=None), excuses=False)
+DELETES_BACKEND = Human("the admin deletes the backend", _delete(BACKED), excuses=False)
 OPENS = Human("a human opens the gate", _gate(FIRST, "Open"), excuses=False)
 HOLDS = Human("a human holds the gate", _gate(FIRST, "Held"), excuses=False)
 RELEASES = Human("a human releases the gate", _gate(FIRST, "Open"), excuses=False)
@@ -196,13 +220,23 @@ def _left(*slots: int) -> Objects:
     return objects
 
 
-def started(*, gate: str = "Closed", kueue: bool = False, second: bool = False) -> Objects:
-    """Return a world whose first DispatchStart has started, and come to rest."""
+def started(*, gate: str = "Closed", kueue: bool = False, second: bool = False, **spec: Any) -> Objects:
+    """Return a world whose first DispatchStart has started, and come to rest; keywords are of the backend."""
     with quickly():
-        objects = comes_to_rest(Scenario("", world(gate=gate, kueue=kueue), ALONE))
+        objects = comes_to_rest(Scenario("", world(gate=gate, kueue=kueue, **spec), ALONE))
     if second:
         objects = replaced(objects, SECOND, born(make_start(OTHER, gate=gate), 10))
     return objects
+
+
+def ended(**spec: Any) -> Objects:
+    """Return a world whose job has ended, which is recorded; keywords are then written to its backend."""
+    ending = _job_ends(started(gate="Open"), 0)
+    assert ending
+    with quickly():
+        objects = comes_to_rest(Scenario("", ending[0], ALONE))
+    kept = _edit(BACKED, **spec)(objects, 0) if spec else None
+    return kept[0] if kept else objects
 
 
 def _unproven(objects: Objects) -> Obj:
@@ -224,6 +258,7 @@ OLD = tuple((slot, _of_a_human(slot)) for slot in (COPIED, TRAINS))
 UNPROVEN = ((BACKED, _unproven(world())),)
 LACKING: tuple[tuple[int, Obj | None], ...] = ((BACKED, None), (SOURCE, None))
 
+RESTORES_JOB = Human("the TrainJob is restored", _restore_job(started()))
 GATE = (OPENS, HOLDS, RELEASES)
 SCENARIOS = (
     Scenario("a Start meets two faults", world(gate="Open"), ALONE, faults=2, ticks=1),
@@ -387,6 +422,89 @@ SCENARIOS = (
         crashes=1,
         humans=(LOSES_STATUS, LOSES_PHASE, DELETES_JOB),
     ),
+    Scenario(
+        "an ended job is not kept for long",
+        started(gate="Open", keepEnded=KEPT),
+        WITH_COLLECTOR,
+        faults=1,
+        silences=1,
+        ticks=1,
+        humans=(JOB_ENDS, SAYS_SUCCEEDED),
+    ),
+    Scenario(
+        "an ended job is not kept for long, and an operator dies",
+        started(gate="Open", keepEnded=KEPT),
+        ALONE,
+        crashes=2,
+        faults=1,
+        ticks=1,
+        humans=(JOB_ENDS,),
+    ),
+    Scenario(
+        "an ended job is not kept for long, and its status is lost",
+        ended(keepEnded=KEPT),
+        WITH_COLLECTOR,
+        faults=1,
+        silences=1,
+        ticks=1,
+        humans=(LOSES_STATUS, LOSES_PHASE, LOSES_CONDITIONS, OPENS),
+    ),
+    Scenario(
+        "an ended job is not kept for long, and its TrainJob is replaced",
+        ended(keepEnded=KEPT),
+        ALONE,
+        faults=1,
+        silences=1,
+        ticks=1,
+        humans=(DELETES_JOB, CREATES_JOB, RESTORES_JOB),
+        excused=True,
+    ),
+    Scenario(
+        "an ended job is not kept for long, and its DispatchStart is created again",
+        ended(keepEnded=KEPT),
+        ALONE,
+        faults=1,
+        ticks=1,
+        humans=(RECREATES,),
+    ),
+    Scenario(
+        "an ended job is not kept for long, by two operators",
+        started(gate="Open", keepEnded=KEPT),
+        TWO_OPERATORS,
+        ticks=1,
+        humans=(JOB_ENDS, SAYS_SUCCEEDED),
+        reconciliations=2,
+    ),
+    Scenario(
+        "an ended job, and what its backend says of it changes",
+        ended(),
+        ALONE,
+        faults=1,
+        silences=1,
+        ticks=1,
+        humans=(KEEPS, KEEPS_FOR_EVER, DELETES_BACKEND),
+        most_humans=3,
+    ),
+    Scenario(
+        "an end that only the cache holds",
+        started(gate="Open", keepEnded=KEPT),
+        ALONE,
+        cached=((TRAINS, ended()[TRAINS]),),
+        faults=1,
+        # No write of a status is under way for as long as an ended job is kept.
+        lates=False,
+        ticks=1,
+        humans=(JOB_ENDS,),
+        reconciliations=2,
+    ),
+    Scenario(
+        "an ended job, and a keepEnded that only the cache holds",
+        ended(),
+        ALONE,
+        cached=((BACKED, ended(keepEnded=KEPT)[BACKED]),),
+        faults=1,
+        ticks=1,
+    ),
     Scenario("two of one submission", world(gate="Open", second=True), TWO_STARTS, silences=1, excused=True),
     Scenario("two of one submission, and a fault", world(gate="Open", second=True), TWO_STARTS, faults=1, excused=True),
     Scenario("two of one submission, one denied", world(gate="Open", second=True), TWO_STARTS, denials=1, excused=True),
@@ -424,6 +542,68 @@ SCENARIOS = (
     ),
     Scenario("a leftover copy", _left(COPIED), WITH_COLLECTOR, faults=1, silences=1),
     Scenario("a leftover TrainJob", _left(COPIED, TRAINS), ALONE, lazy=True, faults=1),
+    Scenario(
+        "a human opens by hand",
+        started(),
+        ALONE,
+        faults=1,
+        humans=(OPENS_BY_HAND, DELETES_JOB, LOSES_STATUS, OPENS),
+        most_humans=4,
+    ),
+    Scenario(
+        "a human opens by hand, and the TrainJob is restored",
+        started(),
+        ALONE,
+        faults=1,
+        humans=(OPENS_BY_HAND, DELETES_JOB, RESTORES_JOB, OPENS),
+        most_humans=4,
+    ),
+    Scenario(
+        "a human opens by hand, and the DispatchStart is created again",
+        started(),
+        ALONE,
+        faults=1,
+        humans=(OPENS_BY_HAND, RECREATES, DELETES_JOB),
+        most_humans=3,
+    ),
+    Scenario(
+        "the TrainJob of an open Start is restored",
+        started(gate="Open"),
+        ALONE,
+        silences=1,
+        humans=(DELETES_JOB, RESTORES_JOB, LOSES_STATUS, LOSES_REFERENCE),
+        most_humans=3,
+    ),
+    Scenario(
+        "Kueue, the status of a running job is lost",
+        started(gate="Open", kueue=True),
+        ALONE,
+        faults=1,
+        silences=1,
+        humans=(LOSES_STATUS, DELETES_JOB, LOSES_CONDITIONS),
+    ),
+    Scenario(
+        "Kueue, the status of a gated job is lost",
+        started(kueue=True),
+        ALONE,
+        faults=1,
+        humans=(LOSES_STATUS, OPENS, LOSES_PHASE, LOSES_CONDITIONS),
+    ),
+    Scenario(
+        "Kueue, the status of a held job is lost",
+        started(gate="Open", kueue=True),
+        ALONE,
+        faults=1,
+        humans=(HOLDS, LOSES_STATUS, RELEASES),
+        most_humans=3,
+    ),
+    Scenario(
+        "Kueue, a status is lost in the middle of a Start",
+        world(gate="Open", kueue=True),
+        ALONE,
+        crashes=1,
+        humans=(LOSES_STATUS, LOSES_PHASE, DELETES_JOB),
+    ),
     Scenario("Kueue", world(gate="Open", kueue=True), ALONE, faults=1, silences=1, ticks=1, lazy=True),
     Scenario(
         "Kueue without a Workload",

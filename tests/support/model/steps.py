@@ -11,6 +11,7 @@ from support.model.rules import (
     is_cancelled,
     is_open,
     pairs_cancelled,
+    pairs_ended,
     pairs_opened,
     pairs_started,
     wants,
@@ -113,7 +114,8 @@ class Steps:
     ) -> tuple[State, tuple[str, ...]]:
         if objects is state.objects:
             return state, ()
-        wrong = tuple(wrong_with_write(state.objects, objects, writer, state.started, state.opened, state.cancelled))
+        known = (state.started, state.opened, state.cancelled, state.ended)
+        wrong = tuple(wrong_with_write(state.objects, objects, writer, *known))
         return self._changed(state, objects, made), wrong
 
     def _changed(self, state: State, objects: Objects, made: int) -> State:
@@ -130,6 +132,7 @@ class Steps:
             started=state.started | pairs_started(objects),
             opened=state.opened | pairs_opened(objects),
             cancelled=state.cancelled | pairs_cancelled(objects),
+            ended=state.ended | pairs_ended(objects),
         )
 
     def _steps_of_others(self, state: State) -> Iterator[Found]:
