@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dispatch_operator.api.enums import Phase
 from dispatch_operator.reconcile.steps import await_workload
 from support.builders import NAME, make_backend, make_condition, make_runtime, make_start
 from support.fake_api import FakeApi, always, refusal, unanswered
@@ -247,6 +248,19 @@ async def lost(world: World) -> None:
     await world.operator.settle()
 
 
+async def cancelled(world: World) -> None:
+    await world.opened()
+    world.api.edit("DispatchStart", lambda start: start["spec"].update(gate="Cancelled"))
+    await world.operator.settle()
+
+
+async def being_cancelled(world: World) -> None:
+    await world.opened()
+    world.api.edit("DispatchStart", lambda start: start["spec"].update(gate="Cancelled"))
+    world.api.before = always("delete", "TrainJob", refusal("delete", "TrainJob", 503, "ServiceUnavailable", "etcd"))
+    await world.operator.reconcile()
+
+
 async def reference_lost(world: World) -> None:
     await world.opened()
     await world.operator.settle()
@@ -320,6 +334,17 @@ async def kueue_waits_for_a_check(world: World) -> None:
     await world.operator.settle()
 
 
+async def kueue_does_not_hold_it_yet(world: World) -> None:
+    await world.queued()
+    admitted = {"type": "Admitted", "status": "True", "reason": "Admitted", "message": ""}
+    world.kueue_says(conditions=[admitted])
+    world.api.edit("TrainJob", lambda job: job["spec"].update(suspend=False))
+    world.trainer(active=1, ready=1)
+    await world.operator.settle()
+    world.api.edit("DispatchStart", lambda start: start["spec"].update(gate="Held"))
+    await world.operator.settle()
+
+
 async def kueue_does_not_handle_it(world: World) -> None:
     world.begin(backend=make_backend(kueue={"queue": "team-a", "admissionCheck": "dispatch-start"}))
     await world.operator.settle()
@@ -339,6 +364,7 @@ SCENARIOS: list[Scenario] = [
     kueue_lacks_the_queue,
     kueue_deactivated_it,
     kueue_waits_for_a_check,
+    kueue_does_not_hold_it_yet,
     kueue_does_not_handle_it,
     kueue_has_no_workload,
     unseen,
@@ -373,6 +399,8 @@ SCENARIOS: list[Scenario] = [
     failed_by_its_program,
     failed_with_its_node,
     lost,
+    cancelled,
+    being_cancelled,
     reference_lost,
     a_change_that_nobody_looked_at,
     without_rights,
@@ -402,6 +430,14 @@ def test_each_phase_and_reason_is_explained(scenario: Scenario) -> None:
 
 def test_every_golden_file_is_of_a_scenario() -> None:
     assert {path.stem for path in GOLDEN.glob("*.txt")} == {scenario.__name__ for scenario in SCENARIOS}
+
+
+def test_every_phase_is_explained() -> None:
+    shown = {
+        json.loads(world_of(scenario).ask("explain", "llama-s1", "-o", "json").stdout)["phase"]
+        for scenario in SCENARIOS
+    }
+    assert shown - {None} == set(Phase)
 
 
 def test_explaining_writes_nothing() -> None:

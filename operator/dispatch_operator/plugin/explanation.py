@@ -103,7 +103,7 @@ def _told(facts: Facts, advisor: Advisor, now: float) -> Told:
         return Told("Kueue manages the job, though its backend is in plain mode", (kueues.message,), steps)
     if phase in MAY_RUN:
         return _may_run(facts, advisor, now)
-    return _PHASES.get(phase.value, _other)(facts, advisor)
+    return _PHASES[phase](facts, advisor)
 
 
 def _with_reason(facts: Facts, reason: str) -> Entry | None:
@@ -207,8 +207,11 @@ def _refused(facts: Facts, advisor: Advisor) -> Told:
 
 
 def _stopping(facts: Facts, advisor: Advisor) -> Told:
-    if facts.start.gate == "Cancelled":
-        return Told("it is cancelled, and its job is being stopped", (), (advisor.ask_again(),))
+    started = facts.start.status.condition(Condition.STARTED)
+    if facts.start.gate is Gate.CANCELLED:
+        unknown = started is not None and started.reason == ErrorClass.OUTCOME_UNKNOWN
+        problems = (started.message,) if started and unknown else ()
+        return Told("it is cancelled, and its job is being stopped", problems, (advisor.ask_again(),))
     told = _verdict(
         facts, advisor, dict.fromkeys(ConditionStatus, "it was refused ({reason}), and what was made is being deleted")
     )
@@ -267,27 +270,18 @@ def _cancelled(_: Facts, advisor: Advisor) -> Told:
     )
 
 
-def _other(facts: Facts, advisor: Advisor) -> Told:
-    ready = facts.start.status.condition(Condition.READY)
-    return Told(
-        f"its phase is {facts.start.status.phase}",
-        (ready.message,) if ready else (),
-        (advisor.ask_again("Look again"),),
-    )
-
-
-_PHASES: Mapping[str, Callable[[Facts, Advisor], Told]] = {
-    "Pending": _pending,
-    "Starting": _starting,
-    "InFlight": _in_flight,
-    "Refused": _refused,
-    "Stopping": _stopping,
-    "Gated": _gated,
-    "Held": _gated,
-    "Succeeded": _succeeded,
-    "Failed": _failed,
-    "Lost": _lost,
-    "Cancelled": _cancelled,
+_PHASES: Mapping[Phase, Callable[[Facts, Advisor], Told]] = {
+    Phase.PENDING: _pending,
+    Phase.STARTING: _starting,
+    Phase.IN_FLIGHT: _in_flight,
+    Phase.REFUSED: _refused,
+    Phase.STOPPING: _stopping,
+    Phase.GATED: _gated,
+    Phase.HELD: _gated,
+    Phase.SUCCEEDED: _succeeded,
+    Phase.FAILED: _failed,
+    Phase.LOST: _lost,
+    Phase.CANCELLED: _cancelled,
 }
 
 

@@ -13,15 +13,15 @@ from dispatch_operator.plugin.printing import print_lines
 from dispatch_operator.plugin.session import Session
 from dispatch_operator.records.dispatch import DispatchStart
 
-_AFTER: Mapping[str, str] = {
-    "Open": "the job may run; kubectl dispatch watch shows how it goes on",
-    "Held": "the job is being stopped, and runs again from its beginning once it is opened",
-    "Cancelled": "the job is being stopped, for good",
+_AFTER: Mapping[Gate, str] = {
+    Gate.OPEN: "the job may run; kubectl dispatch watch shows how it goes on",
+    Gate.HELD: "the job is being stopped, and runs again from its beginning once it is opened",
+    Gate.CANCELLED: "the job is being stopped, for good",
 }
 NOT_STARTED = frozenset({None, Phase.PENDING, Phase.STARTING, Phase.IN_FLIGHT})
 
 
-async def move(session: Session, name: str, gate: str) -> None:
+async def move(session: Session, name: str, gate: Gate) -> None:
     """Bring the gate of a Start to where it is wanted.
 
     Raises:
@@ -31,7 +31,7 @@ async def move(session: Session, name: str, gate: str) -> None:
     """
     start = await session.start(name)
     called, phase = f"dispatchstart/{name}", start.status.phase
-    if start.gate == gate:
+    if start.gate is gate:
         print_lines([f"{called}: the gate is {gate} already"])
         return
     if phase is not None and phase.is_end:
@@ -47,10 +47,10 @@ async def move(session: Session, name: str, gate: str) -> None:
     print_lines([f"{called}: the gate was {start.gate}, and is {gate} now: {_after(start, gate)}"])
 
 
-def _after(start: DispatchStart, gate: str) -> str:
+def _after(start: DispatchStart, gate: Gate) -> str:
     phase = start.status.phase
-    if gate == Gate.OPEN and phase in NOT_STARTED:
+    if gate is Gate.OPEN and phase in NOT_STARTED:
         return "the job may run as soon as it is started; kubectl dispatch explain says what it waits for"
-    if gate == Gate.HELD and (start.gate is Gate.CLOSED or phase is Phase.GATED):
+    if gate is Gate.HELD and (start.gate is Gate.CLOSED or phase is Phase.GATED):
         return "it has not been open, so that it stays as it is"
     return _AFTER[gate]

@@ -19,7 +19,13 @@ from dispatch_operator.records.reading import read_dispatch_start
 TIMED_OUT = 124
 """As the program timeout has it."""
 DELETED = 6
-EXIT_CODES: Mapping[str, int] = {"Succeeded": 0, "Refused": 1, "Failed": 3, "Lost": 4, "Cancelled": 5}
+EXIT_CODES: Mapping[Phase, int] = {
+    Phase.SUCCEEDED: 0,
+    Phase.REFUSED: 1,
+    Phase.FAILED: 3,
+    Phase.LOST: 4,
+    Phase.CANCELLED: 5,
+}
 """By the phase in which it ends."""
 
 
@@ -91,7 +97,7 @@ async def wait(session: Session, name: str, seconds: float | None, *, as_json: b
 def _told(name: str, start: DispatchStart | None, *, as_json: bool) -> int:
     phase = start.status.phase if start else None
     outcome = start.status.outcome if start else None
-    code = DELETED if start is None else EXIT_CODES.get(phase or "", TIMED_OUT)
+    code = DELETED if start is None else EXIT_CODES.get(phase or Phase.PENDING, TIMED_OUT)
     if as_json:
         told = {"name": name, "phase": phase, "ended": code != TIMED_OUT, "exitCode": code}
         print_json({**told, "outcome": outcome.as_json() if outcome else None})

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import click
 
+from dispatch_operator.api.enums import Gate
 from dispatch_operator.cli.output import Command
 from dispatch_operator.plugin.names import START
 from dispatch_operator.plugin.options import cluster_options
@@ -28,7 +29,7 @@ def open_command(name: str, **target: str | None) -> None:
     Example:
       kubectl dispatch open llama-s1 -n team-a
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
-    _move(name, "Open", target)
+    _move(name, Gate.OPEN, target)
 
 
 @click.command("hold", cls=Command)
@@ -50,7 +51,7 @@ def hold_command(name: str, **target: str | None) -> None:
     Example:
       kubectl dispatch hold llama-s1 -n team-a
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
-    _move(name, "Held", target)
+    _move(name, Gate.HELD, target)
 
 
 @click.command("cancel", cls=Command)
@@ -78,10 +79,10 @@ def cancel_command(name: str, *, yes: bool, **target: str | None) -> None:
         if not sys.stdin.isatty():
             raise click.UsageError("cancelling is for good, and there is no terminal to ask: say --yes")
         click.confirm(f"Cancel {name} for good? Its job is stopped, and nothing brings it back", abort=True, err=True)
-    _move(name, "Cancelled", target)
+    _move(name, Gate.CANCELLED, target)
 
 
-def _move(name: str, gate: str, target: Mapping[str, str | None]) -> None:
+def _move(name: str, gate: Gate, target: Mapping[str, str | None]) -> None:
     from dispatch_operator.plugin.moving import move
     from dispatch_operator.plugin.session import Target, run
 
