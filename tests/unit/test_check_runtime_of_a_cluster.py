@@ -56,6 +56,15 @@ def test_what_the_cluster_has_not_is_told(served: Served) -> None:
     assert (result.exit_code, result.stderr) == (2, 'Error: there is no TrainingRuntime "torch" in team-a\n')
 
 
+def test_a_context_names_another_cluster_of_the_kubeconfig(served: Served) -> None:
+    served.objects[f"{APIS}/clustertrainingruntimes/torch"] = make_runtime("torch")
+    config = json.loads(served.kubeconfig.read_text())
+    served.kubeconfig.write_text(json.dumps({**config, "current-context": ""}))
+    assert check(served, "ClusterTrainingRuntime/torch", "--context", "c").exit_code == 0
+    result = check(served, "ClusterTrainingRuntime/torch", "--context", "other")
+    assert (result.exit_code, "other" in result.stderr) == (2, True)
+
+
 def test_a_cluster_that_does_not_answer_is_told(served: Served) -> None:
     served.lead_to(1)
     result = check(served, "ClusterTrainingRuntime/torch")
@@ -80,7 +89,10 @@ def test_a_cluster_that_does_not_answer_is_told(served: Served) -> None:
         (["ClusterTrainingRuntime/.."], '".." is not the name of a ClusterTrainingRuntime'),
         (["ClusterTrainingRuntime/a/b"], '"a/b" is not the name of a ClusterTrainingRuntime'),
         (["ClusterTrainingRuntime/torch", "-f", "r.yaml"], "name either a runtime"),
-        (["-f", "r.yaml", "-n", "team-a"], "--namespace and --kubeconfig are about a runtime in the cluster"),
+        (
+            ["-f", "r.yaml", "-n", "team-a"],
+            "--namespace, --kubeconfig and --context are about a runtime in the cluster",
+        ),
     ],
 )
 def test_what_can_not_be_meant_is_not_asked_for(served: Served, arguments: list[str], says: str) -> None:

@@ -1,6 +1,7 @@
 """`kubectl dispatch wait`, `watch` and `logs`, over real HTTP."""
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -9,13 +10,14 @@ from typing import Any
 import click
 import pytest
 from aiohttp import web
+from rich.console import Console
 
 from dispatch_operator.api.enums import Phase
 from dispatch_operator.cli.files import UNREADABLE
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.plugin.log_reading import Wanted, print_logs
 from dispatch_operator.plugin.session import Kubectl, Session, in_words
-from dispatch_operator.plugin.table import age, watch
+from dispatch_operator.plugin.table import Row, age, drawn, watch
 from dispatch_operator.plugin.waiting import DELETED, EXIT_CODES, TIMED_OUT, wait
 from support.builders import NAMESPACE, make_condition, make_start
 from support.list_watch_server import Fault, Moment, refusal
@@ -167,6 +169,16 @@ async def test_each_change_is_a_line_where_it_is_piped(capsys: pytest.CaptureFix
     ]
 
 
+def test_a_terminal_gets_a_table_in_which_only_messages_are_cut() -> None:
+    made = Row("team-a", "llama-s1", "Queued", "CreateContainerConfigError", "x/1", 0.0, "it waits " * 50)
+    console = Console(width=100, file=io.StringIO(), color_system=None)
+    console.print(drawn([made], 7_200.0, everywhere=True))
+    header, row = str(console.file.getvalue()).splitlines()  # type: ignore[attr-defined]
+    assert header.split() == ["NAMESPACE", "NAME", "PHASE", "REASON", "AGE", "MESSAGE"]
+    assert row.split()[:6] == ["team-a", "llama-s1", "Queued", "CreateContainerConfigError", "2h", "it"]
+    assert row.rstrip().endswith("…")
+
+
 async def test_who_may_not_list_is_told_at_once() -> None:
     server = StoredServer()
     async with server.serving() as client:
@@ -247,7 +259,10 @@ async def test_where_there_are_no_logs_it_says_why() -> None:
         pods_of(server, p0=None)
         with pytest.raises(click.ClickException) as unbegun:
             await print_logs(session, "llama-s1", wanted)
-    assert unbegun.value.message == f"no pod of the trainer of llama-s1 has begun; {why}"
+    assert (
+        unbegun.value.message
+        == "no log of a pod of llama-s1 can be had; kubectl dispatch explain llama-s1 -n team-a says whether they run"
+    )
 
 
 async def test_more_pods_than_can_be_followed_are_not_followed() -> None:

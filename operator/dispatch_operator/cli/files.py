@@ -79,7 +79,9 @@ def backend_of(source: str, raw: Object) -> Backend:
         raise UnreadableError(escaped(f"{source}: {error}")) from error
 
 
-def from_cluster(kubeconfig: str | None, kind: Kind, namespace: str | None, name: str) -> dict[str, Any]:
+def from_cluster(
+    kubeconfig: str | None, context: str | None, kind: Kind, namespace: str | None, name: str
+) -> dict[str, Any]:
     """Read one object live.
 
     Raises:
@@ -90,7 +92,7 @@ def from_cluster(kubeconfig: str | None, kind: Kind, namespace: str | None, name
     from dispatch_operator.kube.errors import ApiError  # noqa: PLC0415
 
     async def found() -> dict[str, Any] | None:
-        async with connected(kubeconfig) as client:
+        async with connected(kubeconfig, context) as client:
             return await client.get(kind, namespace, name, timeout=BOUND)
 
     try:

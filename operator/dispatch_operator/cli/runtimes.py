@@ -27,13 +27,15 @@ DEFAULT_GPU_RESOURCE = "nvidia.com/gpu"
 @click.option("--backend", "backend_file", metavar="BACKEND.yaml", help="The DispatchBackend, for its gpuResource.")
 @click.option("-n", "--namespace", metavar="NAME", help="The namespace of a TrainingRuntime in the cluster.")
 @click.option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="The cluster, if not KUBECONFIG's.")
-def check_runtime_command(
+@click.option("--context", metavar="NAME", help="The context of the kubeconfig, if not its current one.")
+def check_runtime_command(  # noqa: PLR0913 - one argument an option.
     *,
     reference: str | None,
     runtime_file: str | None,
     backend_file: str | None,
     namespace: str | None,
     kubeconfig: str | None,
+    context: str | None,
 ) -> None:
     """Say whether a TrainingRuntime or ClusterTrainingRuntime is fit for Starts, and if not why.
 
@@ -61,8 +63,8 @@ def check_runtime_command(
     """  # noqa: D301 - click's own mark of a paragraph that is not wrapped.
     if (reference is None) == (runtime_file is None):
         raise click.UsageError("name either a runtime in the cluster, as KIND/NAME, or a file, with --filename")
-    if runtime_file is not None and (namespace is not None or kubeconfig is not None):
-        raise click.UsageError("--namespace and --kubeconfig are about a runtime in the cluster, KIND/NAME")
+    if runtime_file is not None and any(option is not None for option in (namespace, kubeconfig, context)):
+        raise click.UsageError("--namespace, --kubeconfig and --context are about a runtime in the cluster, KIND/NAME")
     must_share_no_stdin(("--filename", runtime_file), ("--backend", backend_file))
     resource = _gpu_resource(backend_file)
     if runtime_file is not None:
@@ -73,7 +75,7 @@ def check_runtime_command(
             raise click.UsageError("say in which namespace the TrainingRuntime is: --namespace NAME")
         if namespace is not None:
             must_be_namespace(namespace, "--namespace")
-        runtime = from_cluster(kubeconfig, Kind(kind), namespace, name)
+        runtime = from_cluster(kubeconfig, context, Kind(kind), namespace, name)
     _verdict(runtime, resource)
 
 

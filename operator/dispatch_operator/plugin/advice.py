@@ -18,11 +18,17 @@ from dispatch_operator.reconcile.failure_cause import Cause
 from dispatch_operator.records.dispatch import DispatchStart
 
 _FIELDS = frozenset(field for field, _ in FIELDS)
+_GUARDED = tuple(f"{name}: " for name in (IMAGE, "nodes", "gpusPerNode", "timeLimit"))
+"""What guard rails are about."""
 _RULES = frozenset((*(rule.id for rule in RULES), NAMES_FIT))
 _NAMED = re.compile(
     rf"(?:{'|'.join(map(re.escape, sorted(_FIELDS | _RULES)))}|state|backend|request|spec|[^\s:]+/[^\s:]+): "
 )
 """How a problem begins: the field, the rule, the extension that it is about, or the word ``state``."""
+
+
+RENDER = "kubectl dispatch render -f START.yaml --backend BACKEND.yaml --runtime RUNTIME.yaml"
+"""It needs no cluster."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +67,7 @@ class Advisor:
             f"{what}: a request can't be changed, so write another DispatchStart with another submission number. "
             "Try the file before you apply it"
         )
-        files = ("-f", "START.yaml", "--backend", "BACKEND.yaml", "--runtime", "RUNTIME.yaml")
-        return Step(text, self.kubectl("dispatch", "render", *files, namespaced=False).replace("'", ""))
+        return Step(text, RENDER)
 
     def check_backend(self, text: str) -> Step:
         """Say to look at the backend."""
@@ -71,6 +76,11 @@ class Advisor:
     def ask_again(self, text: str = "Nothing is to be done: it goes on by itself. If it lasts, look again") -> Step:
         """Say that nothing is to be done but to look again."""
         return Step(text, self.kubectl("dispatch", "explain", self.name))
+
+    def see_operator(self, text: str) -> Step:
+        """Say to see whether an operator runs."""
+        pods = ("get", "pods", "-A", "-l", "app.kubernetes.io/name=dispatch-operator")
+        return Step(text, self.kubectl(*pods, namespaced=False))
 
     def logs(self, text: str) -> Step:
         """Say to read what the trainer's pods wrote."""
@@ -84,7 +94,7 @@ class Advisor:
         if error_class == ErrorClass.UNREACHABLE and "state" not in names:
             yield self.ask_again()
         elif step == Condition.REQUEST_VALID:
-            yield from self._of_request(names, text, error_class)
+            yield from self._of_request(told, names, error_class)
         elif "exceeded quota" in text:
             yield Step("A ResourceQuota of the namespace is full: make room, or have it raised", self._describe_quota())
         elif "Kueue does not handle" in text:
@@ -102,7 +112,8 @@ class Advisor:
         elif step == Condition.WORKLOAD_GATED:
             yield self.check_backend("See what of the backend's queue and check is not as it should be")
 
-    def _of_request(self, names: set[str], text: str, error_class: str) -> Iterator[Step]:
+    def _of_request(self, told: tuple[str, ...], names: set[str], error_class: str) -> Iterator[Step]:
+        text = "; ".join(told)
         runtime = reference(self.start.reading)
         if "state" in names and "there is no DispatchBackend" in text:
             listed = self.kubectl("get", "dispatchbackends")
@@ -116,7 +127,7 @@ class Advisor:
         elif RUNTIME_REF in names:
             yield self.check_backend("See which runtimes the backend lists; its admin may add another")
         others = RUNTIME_REF in names
-        if "the backend" in text and names & {IMAGE, "nodes", "gpusPerNode", "timeLimit"}:
+        if any(problem.startswith(_GUARDED) and "the backend" in problem for problem in told):
             others = True
             yield self.check_backend("See what the backend allows; its admin may allow more")
         of_request = sorted(name for name in names if name in _FIELDS or "/" in name or name in {"request", "spec"})

@@ -10,12 +10,13 @@ from dispatch_operator.api.models.status import Condition as Entry
 from dispatch_operator.plugin.advice import Advisor, Step, split
 from dispatch_operator.plugin.facts import MANAGED_BY_KUEUE, MAY_RUN, Facts
 from dispatch_operator.plugin.session import Kubectl
+from dispatch_operator.plugin.telling import failed_step
 from dispatch_operator.reconcile.failure_cause import Cause
 from dispatch_operator.reconcile.gates import kueue_queue
 from dispatch_operator.reconcile.obstacle import obstacle
 from dispatch_operator.reconcile.ownership import in_kueue_mode, is_ours
 from dispatch_operator.reconcile.run_state import NOTHING_RUNS, state_of, told_obstacle
-from dispatch_operator.reconcile.status import STEPS
+from dispatch_operator.records.dispatch import DispatchStart
 
 JUST_NOW = 15.0
 """Seconds in which an operator has looked at a new object."""
@@ -76,6 +77,7 @@ def explanation(facts: Facts, kubectl: Kubectl, now: float) -> Explanation:
     status, meta = start.status, start.metadata
     ready = status.condition(Condition.READY)
     told = _told(facts, advisor, now)
+    late = (advisor.see_operator("If it lasts, see whether the operator runs"),) if _is_behind(start) else ()
     return Explanation(
         name=meta.name,
         namespace=meta.namespace,
@@ -83,7 +85,7 @@ def explanation(facts: Facts, kubectl: Kubectl, now: float) -> Explanation:
         reason=told.reason or (ready.reason if ready else ""),
         summary=told.summary,
         problems=tuple(dict.fromkeys(told.problems)),
-        steps=tuple(dict.fromkeys(told.steps)),
+        steps=tuple(dict.fromkeys((*told.steps, *late))),
         notes=(*_notes(facts), *(f"not looked at: {line}" for line in facts.unread)),
     )
 
@@ -123,25 +125,15 @@ def _unseen(facts: Facts, advisor: Advisor, now: float) -> Told:
             "it was created a moment ago, and no operator has looked at it yet", (), (advisor.ask_again("Look again"),)
         )
     problems = ("no operator runs, or none serves this namespace, or none selects the labels of this DispatchStart",)
-    pods = advisor.kubectl("get", "pods", "-A", "-l", "app.kubernetes.io/name=dispatch-operator", namespaced=False)
-    steps = (
-        Step("See whether the operator runs", pods),
-        Step("See which namespaces and labels it serves", pods + " -o jsonpath='{.items[*].spec.containers[*].args}'"),
-    )
+    runs = advisor.see_operator("See whether the operator runs")
+    serves = "See which namespaces and labels it serves"
+    steps = (runs, Step(serves, runs.command + " -o jsonpath='{.items[*].spec.containers[*].args}'"))
     return Told("no operator has looked at it yet", problems, steps)
-
-
-def _refused_step(facts: Facts) -> Entry | None:
-    """Return the condition of the step that failed or waits."""
-    conditions = facts.start.status.conditions
-    steps = [one for one in conditions if one.type in STEPS and one.status is not ConditionStatus.TRUE]
-    started = facts.start.status.condition(Condition.STARTED)
-    return steps[0] if steps else started
 
 
 def _verdict(facts: Facts, advisor: Advisor, summary: Mapping[ConditionStatus, str]) -> Told:
     """Explain a Start that waits or is refused, by the condition of its step."""
-    entry = _refused_step(facts)
+    entry = failed_step(facts.start.status)
     if entry is None:
         return Told(summary[ConditionStatus.UNKNOWN])
     problems = tuple(split(entry.message))
@@ -188,7 +180,7 @@ def _starting(facts: Facts, advisor: Advisor) -> Told:
 
 
 def _in_flight(facts: Facts, advisor: Advisor) -> Told:
-    entry = _refused_step(facts)
+    entry = failed_step(facts.start.status)
     text = "a request went unanswered, and the operator reads until it knows what became of it"
     return Told(text, tuple(split(entry.message)) if entry else (), (advisor.ask_again(),))
 
@@ -197,13 +189,13 @@ def _refused(facts: Facts, advisor: Advisor) -> Told:
     told = _verdict(
         facts, advisor, dict.fromkeys(ConditionStatus, "it was refused for good ({reason}): nothing of it is left")
     )
-    if facts.start.retry is Retry.NEVER and told.reason not in {ErrorClass.INVALID, ErrorClass.REJECTED}:
-        never = Step("retry is Never: once that is mended, create another DispatchStart of the same submission")
-        return Told(told.summary, told.problems, (*told.steps, never), told.reason)
-    if not told.steps:
-        again = advisor.submit_another("Once that is mended")
-        return Told(told.summary, told.problems, (again,), told.reason)
-    return told
+    if told.reason == ErrorClass.INVALID:
+        return told
+    if facts.start.retry is Retry.NEVER and told.reason != ErrorClass.REJECTED:
+        last = Step("retry is Never: once that is mended, create another DispatchStart of the same submission")
+    else:
+        last = advisor.submit_again("This refusal is final: once that is mended, submit it again")
+    return Told(told.summary, told.problems, (*told.steps, last), told.reason)
 
 
 def _stopping(facts: Facts, advisor: Advisor) -> Told:
@@ -224,12 +216,8 @@ def _gated(facts: Facts, advisor: Advisor) -> Told:
     status, name = facts.start.status, advisor.name
     copied = status.condition(Condition.RUNTIME_COPIED)
     if copied is not None and copied.status is ConditionStatus.FALSE:
-        steps = (
-            Step(
-                "Restore the copy, or do what the message says",
-                advisor.kubectl("get", "trainingruntime", facts.start.target, "-o", "yaml"),
-            ),
-        )
+        edit = advisor.kubectl("edit", "trainingruntime", facts.start.target)
+        steps = (Step("Give the copy the spec of its source again, or do what the message says", edit),)
         text = "it is started, and its gate stays closed: the copy of its runtime is not what was submitted"
         return Told(text, (copied.message,), steps, copied.reason)
     reconciling = status.condition(Condition.RECONCILING)
@@ -335,17 +323,20 @@ def _by_status(facts: Facts, advisor: Advisor) -> Told:
     return Told(said.replace("the gate", "its gate", 1) or "it goes on", (), (advisor.ask_again(),))
 
 
+def _is_behind(start: DispatchStart) -> bool:
+    """Tell whether the object was changed since the operator looked at it."""
+    seen = start.status.observed_generation
+    return start.status.phase is not None and seen is not None and seen < start.metadata.generation
+
+
 def _notes(facts: Facts) -> Iterator[str]:
     start = facts.start
-    meta, seen = start.metadata, start.status.observed_generation
+    meta = start.metadata
     if meta.is_terminating:
         held = f", held by {', '.join(meta.finalizers)}" if meta.finalizers else ""
         yield f"it is being deleted{held}"
-    if start.status.phase is not None and seen is not None and seen < meta.generation:
-        yield (
-            f"the operator has not looked at the latest change yet (generation {meta.generation}; status: {seen});"
-            " if that lasts, see whether it runs"
-        )
+    if _is_behind(start):
+        yield "the operator has not looked at the latest change yet: what is told may be of before"
     if restarts := start.status.restarts:
         last = start.status.last_restart
         why = f", last because of {last.cause}: {last.message}" if last else ""

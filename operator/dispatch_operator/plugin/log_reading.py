@@ -10,11 +10,10 @@ import click
 
 from dispatch_operator.api.group import LABEL_JOB, LABEL_REPLICATED_JOB, LABEL_SUBMISSION, NODE
 from dispatch_operator.api.kinds import Kind
-from dispatch_operator.api.quoting import escaped
 from dispatch_operator.cli.files import BOUND
 from dispatch_operator.cli.output import tell, written
-from dispatch_operator.kube.errors import HTTP_BAD_REQUEST, ApiError
-from dispatch_operator.plugin.session import Session, in_words
+from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.plugin.session import Session
 
 MOST_PODS = 1_000
 AT_ONCE = 50
@@ -37,7 +36,7 @@ async def print_logs(session: Session, name: str, wanted: Wanted) -> None:
 
     Raises:
         UnreadableError: There is no such DispatchStart.
-        click.ClickException: No pod of it has written anything.
+        click.ClickException: There is no pod of it, or no log of one.
         ApiError: The pods can't be listed, or the logs can't be read.
     """
     start = await session.start(name)
@@ -65,7 +64,7 @@ async def print_logs(session: Session, name: str, wanted: Wanted) -> None:
     readings = [_print(session, pod, wanted, f"[{pod}] " if has_prefix else "") for pod in pods]
     printed = await asyncio.gather(*readings) if wanted.follow else [await reading for reading in readings]
     if not any(printed):
-        raise click.ClickException(f"no pod of the trainer of {name} has begun; {why} says why")
+        raise click.ClickException(f"no log of a pod of {name} can be had; {why} says whether they run")
 
 
 def _in_order(pod: str) -> list[tuple[int, str]]:
@@ -74,7 +73,7 @@ def _in_order(pod: str) -> list[tuple[int, str]]:
 
 
 async def _print(session: Session, pod: str, wanted: Wanted, prefix: str) -> bool:
-    """Print the log of one pod; False when it has not begun."""
+    """Print the log of one pod; False when it has none, which is told."""
     try:
         async with session.client.log(
             session.namespace,
@@ -91,8 +90,7 @@ async def _print(session: Session, pod: str, wanted: Wanted, prefix: str) -> boo
     except ApiError as error:
         if error.lacks_right:
             raise
-        told = error.message if error.status == HTTP_BAD_REQUEST else in_words(error)
-        tell(escaped(f"{pod}: {told}"))
+        tell(f"{pod}: {error.message}")
         return False
     return True
 

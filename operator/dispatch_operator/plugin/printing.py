@@ -15,7 +15,9 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 GOOD, BAD, WAITING, QUIET, COMMAND = "green", "bold red", "yellow", "dim", "cyan"
 _STYLES: Mapping[str, str] = {
-    **dict.fromkeys(("Succeeded", "Complete", "Running", "Proven", "Admitted", "Open", "ok"), GOOD),
+    **dict.fromkeys(
+        ("Succeeded", "Complete", "Running", "Proven", "Admitted", "Finished", "Owned", "Active", "ok"), GOOD
+    ),
     **dict.fromkeys(("Failed", "Refused", "Lost", "Missing", "Gone", "Closed", "ObserveOnly", "Foreign"), BAD),
     **dict.fromkeys(("Stopping", "Inactive", "problem", "Altered"), BAD),
     **dict.fromkeys(("NotRead", "unknown", "Cancelled", "NotMade"), QUIET),

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition
@@ -17,8 +17,12 @@ from dispatch_operator.kube.list_watch import ListWatch
 from dispatch_operator.kube.reflector import Reflector
 from dispatch_operator.plugin import printing
 from dispatch_operator.plugin.session import Session
+from dispatch_operator.plugin.telling import in_full
 from dispatch_operator.records.dispatch import DispatchStart
 from dispatch_operator.records.reading import read_dispatch_start
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 DELETED = "Deleted"
 """In the place of a phase."""
@@ -46,7 +50,7 @@ def row(start: DispatchStart) -> Row:
     created = times.read(meta.creation_timestamp) or 0.0
     phase = start.status.phase or "-"
     submission = f"{start.request.job}/{start.request.submission}"
-    reason, message = (ready.reason, ready.message) if ready else ("-", "")
+    reason, message = ready.reason if ready else "-", in_full(start.status)
     return Row(meta.namespace, meta.name, phase, reason, submission, created, message)
 
 
@@ -93,41 +97,33 @@ async def watch(session: Session, *, everywhere: bool, selector: str) -> None:
         rows = Rows(lambda made: printing.print_lines([line(made, everywhere=everywhere)]))
         await Reflector(starts, rows, time.monotonic).run()
     from rich.live import Live  # noqa: PLC0415 - only needed on a terminal.
-    from rich.table import Table  # noqa: PLC0415 - the same.
 
     rows = Rows(lambda _: None)
-
-    def drawn() -> Table:
-        table = Table(box=None, pad_edge=False)
-        for title in (
-            *(["NAMESPACE"] if everywhere else []),
-            "NAME",
-            "PHASE",
-            "REASON",
-            "SUBMISSION",
-            "AGE",
-            "MESSAGE",
-        ):
-            table.add_column(title, no_wrap=True, overflow="ellipsis", ratio=1 if title == "MESSAGE" else None)
-        for made in rows:
-            shown = [made.name, made.phase, made.reason, made.submission, age(session.now - made.created), made.message]
-            table.add_row(
-                *([escaped(made.namespace)] if everywhere else []),
-                *(escaped(text) for text in shown),
-                style=printing.style_of(made.phase),
-            )
-        return table
-
     following = asyncio.create_task(Reflector(starts, rows, time.monotonic).run())
     try:
-        with Live(drawn(), console=console, auto_refresh=False, screen=False) as live:
+        with Live(console=console, auto_refresh=False) as live:
             while True:
-                live.update(drawn(), refresh=True)
+                live.update(drawn(rows, session.now, everywhere=everywhere), refresh=True)
                 await asyncio.sleep(SECONDS)
     finally:
         following.cancel()
         with suppress(asyncio.CancelledError):
             await following
+
+
+def drawn(rows: Iterable[Row], now: float, *, everywhere: bool) -> "Table":
+    """Return the table for a terminal; what does not fit is cut off the messages."""
+    from rich.table import Table  # noqa: PLC0415 - only needed on a terminal.
+
+    table = Table(box=None, pad_edge=False, expand=True)
+    for title in (*(["NAMESPACE"] if everywhere else []), "NAME", "PHASE", "REASON", "AGE"):
+        table.add_column(title, no_wrap=True, overflow="ellipsis")
+    table.add_column("MESSAGE", no_wrap=True, overflow="ellipsis", ratio=1)
+    for made in rows:
+        shown = [made.name, made.phase, made.reason, age(now - made.created), made.message]
+        cells = ([made.namespace] if everywhere else []) + shown
+        table.add_row(*(escaped(text) for text in cells), style=printing.style_of(made.phase))
+    return table
 
 
 def line(made: Row, *, everywhere: bool) -> str:

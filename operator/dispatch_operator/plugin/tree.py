@@ -8,6 +8,7 @@ from dispatch_operator.api.enums import BackendState, Condition, ConditionStatus
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.quoting import short_line
 from dispatch_operator.plugin.facts import Facts
+from dispatch_operator.plugin.telling import in_full
 from dispatch_operator.reconcile.actions import Get, List, Slot
 from dispatch_operator.reconcile.backend.proof import is_proven
 from dispatch_operator.reconcile.backend.status import PROVEN
@@ -66,16 +67,7 @@ def _told(observed: Observed) -> str:
     status = observed.start.status
     if status.phase is None:
         return "an operator, which has not looked at it yet"
-    said = status.condition(Condition.READY)
-    told = said.message if said else ""
-    refused = next((one for one in status.conditions if one.type in _STEPS and one.status is not _TRUE), None)
-    if refused is not None and (said is None or said.status is not _TRUE):
-        return refused.message or told
-    return told
-
-
-_TRUE = ConditionStatus.TRUE
-_STEPS = tuple(Condition)[: tuple(Condition).index(Condition.STARTED)]
+    return in_full(status)
 
 
 def _backend(observed: Observed) -> Node | None:
@@ -181,8 +173,12 @@ def _job_set(facts: Facts, job: TrainJob) -> Node:
         return Node(Kind.JOB_SET, job.metadata.name, state, children=pods)
     restarts = job_set.status.restarts
     told = f"restarted {'once' if restarts == 1 else f'{restarts} times'}" if restarts else ""
-    state = "Leaving" if job_set.metadata.is_terminating else "Suspended" if job.spec.suspend else "Active"
+    state = "Leaving" if job_set.metadata.is_terminating else _state_of_job_set(job)
     return Node(Kind.JOB_SET, job_set.metadata.name, state, told, pods)
+
+
+def _state_of_job_set(job: TrainJob) -> str:
+    return "Finished" if has_ended(job) else "Suspended" if job.spec.suspend else "Active"
 
 
 def _pods(pods: tuple[Pod, ...]) -> Iterator[Node]:

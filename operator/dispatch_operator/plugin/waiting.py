@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-from dispatch_operator.api.enums import Condition, Phase
+from dispatch_operator.api.enums import Phase
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.cli.output import tell
 from dispatch_operator.kube.known_objects import Identity, Object
@@ -13,6 +13,7 @@ from dispatch_operator.kube.list_watch import ListWatch
 from dispatch_operator.kube.reflector import Reflector
 from dispatch_operator.plugin.printing import print_json, print_lines
 from dispatch_operator.plugin.session import Session
+from dispatch_operator.plugin.telling import in_full
 from dispatch_operator.records.dispatch import DispatchStart
 from dispatch_operator.records.reading import read_dispatch_start
 
@@ -106,15 +107,13 @@ def _told(name: str, start: DispatchStart | None, *, as_json: bool) -> int:
     elif code == TIMED_OUT:
         print_lines([f"{name} has not ended in time: {progress(start).partition(': ')[2]}"])
     else:
-        cause = f" ({outcome.cause})" if outcome and outcome.cause else ""
-        said = f": {outcome.message}" if outcome and outcome.message else ""
+        cause = f" ({outcome.cause})" if outcome and outcome.cause and outcome.cause != phase else ""
+        said = f": {in_full(start.status, outcome.message)}" if outcome and outcome.message else ""
         print_lines([f"{name} is {phase}{cause}{said}"])
     return code
 
 
 def progress(start: DispatchStart) -> str:
     """Return where a Start is, in a line."""
-    ready = start.status.condition(Condition.READY)
-    phase = start.status.phase or "not looked at yet"
-    is_told = ready is not None and ready.message and phase not in {Phase.REFUSED, Phase.PENDING}
-    return f"{start.metadata.name}: {phase}" + (f": {ready.message}" if ready and (is_told or ready.message) else "")
+    said = in_full(start.status)
+    return f"{start.metadata.name}: {start.status.phase or 'not looked at yet'}" + (f": {said}" if said else "")

@@ -23,12 +23,12 @@ def logs_command(
 ) -> None:
     """Print what the trainer's pods have written.
 
-    One pod after the other, or with --follow as it comes. A pod that has not begun is told on standard error.
+    One pod after the other, or with --follow as it comes. A pod whose log can not be had is told on standard error.
 
     \b
     Exit code:
       0  the log of at least one pod was printed
-      1  there is no pod, or none has begun
+      1  there is no pod, or no log of one
       2  there is no such DispatchStart, you may not read it or the logs, or the cluster can't be asked
 
     \b
