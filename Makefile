@@ -8,7 +8,7 @@ SOURCES := $(shell find operator -type f -not -name '*.pyc')
 export PYTHONPATH := tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-faults test-cluster test-kueue test-search test-alone bench bench-quick cluster docs reference lint format crds lock clean
+.PHONY: help demo quick test test-faults test-cluster test-kueue test-search test-alone bench bench-quick cluster docs reference image sbom lint format crds lock clean
 
 help: ## Say what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -91,6 +91,29 @@ reference: $(VENV)/.installed ## Write the generated pages of the documentation,
 SITE := build/site
 docs: $(VENV)/.installed ## Build the documentation's site into build/site; a warning is an error, and nothing is fetched.
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir docs --doctree-dir build/doctrees . $(SITE)
+
+BASE = python:3.13-slim
+IMAGE = dispatch-operator
+PLATFORMS = linux/amd64,linux/arm64
+SOURCE = $(shell git remote get-url origin 2>/dev/null)
+REVISION = $(shell git rev-parse HEAD)
+image: ## Build and push the image of a release: IMAGE=NAME:TAG BASE=python:3.13-slim@sha256:… (docs/release.md).
+	@case '$(BASE)' in *@sha256:????????????????????????????????????????????????????????????????) ;; \
+		*) echo "BASE=$(BASE) names no digest, and a release must: see docs/release.md for how to find it" >&2; exit 2;; esac
+	docker buildx build --platform $(PLATFORMS) --provenance=mode=max --sbom=true --push --tag $(IMAGE) \
+		--build-arg BASE=$(BASE) --build-arg REVISION=$(REVISION) --build-arg SOURCE=$(SOURCE) \
+		--metadata-file build/image.json .
+
+# An environment with what the image's has, and nothing for development.
+$(VENV)/run/.dependencies: requirements/run.txt $(VENV)/.dependencies
+	$(PYTHON) -m venv --clear --without-pip $(VENV)/run
+	$(BIN)/pip --python $(VENV)/run/bin/python install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	touch $@
+
+sbom: $(VENV)/run/.dependencies ## Write build/sbom.cdx.json: the packages of the image, with their licences (CycloneDX).
+	mkdir -p build
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
+		--output-file build/sbom.cdx.json $(VENV)/run/bin/python
 
 lock: ## Lock the dependencies anew (needs uv).
 	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt

@@ -1,6 +1,10 @@
 """The image, as far as it can be told without a container engine."""
 
 import json
+import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -11,6 +15,7 @@ from pathlib import Path
 from controlplane import Cluster, ports
 from support.chart import ROOT, of_kind, render
 from support.dockerfile import Instruction, carry_out, stages, values
+from support.image import Image
 from support.install import install_chart
 from support.waiting import until
 
@@ -73,7 +78,7 @@ def test_the_operator_runs_as_the_pod_has_it(cluster: Cluster, venv: Path, tmp_p
 
 
 def test_nothing_is_installed_but_what_is_pinned(venv: Path) -> None:
-    installed = {path.name.partition("-")[0].lower() for path in venv.glob("lib/python*/site-packages/*.dist-info")}
+    installed = installed_in(venv)
     text = (ROOT / "requirements" / "run.txt").read_text()
     pinned = {line.partition("==")[0].replace("-", "_").lower() for line in text.splitlines() if "==" in line}
     assert "dispatch_operator" in installed
@@ -83,8 +88,8 @@ def test_nothing_is_installed_but_what_is_pinned(venv: Path) -> None:
 
 def test_every_package_is_held_to_hashes() -> None:
     for command in values(BUILD, "RUN"):
-        installs = [part for part in command.split("&&") if " install " in part]
-        assert installs
+        installs = [part for part in command.split("&&") if "pip" in part and " install " in part]
+        assert installs or "image_tree.py" in command
         assert all(("--require-hashes" in part) or ("--no-index --no-deps" in part) for part in installs)
 
 
@@ -94,24 +99,85 @@ def test_the_image_is_small_in_rights() -> None:
     context = deployment["spec"]["template"]["spec"]["securityContext"]
     assert user == f"{context['runAsUser']}:{context['runAsGroup']}" == "65532:65532"
     assert values(FINAL, "RUN") == []
-    assert values(FINAL, "COPY") == [f"--from=build {HOME} {HOME}"]
+    assert values(FINAL, "COPY") == ["--from=build /image /"]
 
 
-def test_both_stages_have_one_python() -> None:
-    # The virtual environment names the interpreter that made it.
-    assert [stage[0].words[0] for stage in (BUILD, FINAL)] == ["python:3.13-slim"] * 2
-    assert f"VENV={HOME}" in only(BUILD, "ENV")
-    assert ENVIRONMENT["PATH"] == f"{HOME}/bin:$PATH"
+def test_the_image_is_the_tree_that_the_build_makes() -> None:
+    assert FINAL[0].words == ["scratch"]
+    assert {f"VENV={HOME}", "ROOT=/image"} <= set(only(BUILD, "ENV"))
+    assert ENVIRONMENT["PATH"] == f"{HOME}/bin"
+
+
+def test_the_image_holds_no_shell_no_pip_and_no_compiler_and_is_small(image: Image) -> None:
+    files = [path for path in image.root.rglob("*") if path.is_file() and not path.is_symlink()]
+    unwanted = re.compile(
+        r"(ba|da|z|k|c)?sh|busybox|pip[\d.]*|ensurepip|.*-?(gcc|g\+\+|clang|cc|ld)(-[\d.]+)?|make|apt.*|curl|perl.*"
+    )
+    assert [
+        path
+        for path in image.root.rglob("*")
+        if unwanted.fullmatch(path.name) and "dispatch_operator" not in path.parts
+    ] == []
+    assert sum(path.stat().st_size for path in files) < 250_000_000
+    assert [path for path in files if path.stat().st_mode & 0o6000] == []
+
+
+def test_the_image_runs_where_nothing_else_is(image: Image) -> None:
+    started = inside(image, image.venv / "bin" / "dispatch-operator", "--help")
+    assert (started.returncode, started.stderr) == (0, "")
+    everything = "import dispatch_operator.cli.run as it, ssl; print(it.__file__, len(ssl.create_default_context().get_ca_certs()))"
+    module, authorities = inside(image, image.venv / "bin" / "python", "-c", everything).stdout.split()
+    assert Path(module).is_relative_to(image.venv)
+    assert int(authorities) > 0
+    runtime = (ROOT / "deploy" / "runtimes" / "torch-dispatch.yaml").read_text()
+    checked = inside(image, image.venv / "bin" / "dispatch-operator", "check-runtime", "-f", "-", given=runtime)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+def test_nothing_of_it_is_compiled_at_a_start(image: Image) -> None:
+    for source in image.root.rglob("*.py"):
+        assert list(source.parent.glob(f"__pycache__/{source.stem}.*.pyc")), source
+
+
+def test_the_image_says_what_it_is_and_where_it_comes_from() -> None:
+    labels = [word.partition("=") for word in only(FINAL, "LABEL")]
+    known = {"BASE", "VERSION", "REVISION", "SOURCE"}
+    assert {value.removeprefix("$") for _, _, value in labels if value.startswith("$")} == known
+    assert {word.partition("=")[0] for word in values(FINAL, "ARG")} == known
+    prefix = "org.opencontainers.image."
+    wanted = {"title", "description", "licenses", "base.name", "revision", "source", "version"}
+    assert {key.removeprefix(prefix) for key, _, _ in labels} == wanted
 
 
 def test_the_image_bears_the_version_of_the_package() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert values(FINAL, "ARG") == [f"VERSION={version}"]
+    assert f"VERSION={version}" in values(FINAL, "ARG")
+
+
+def test_a_release_names_its_base_by_digest() -> None:
+    refused = make("image")
+    assert (refused.returncode, "names no digest" in refused.stderr, refused.stdout) == (2, True, "")
+    base = f"python:3.13-slim@sha256:{'0' * 64}"
+    shown = make("--dry-run", "image", f"BASE={base}", "IMAGE=registry.example/dispatch-operator:0.1.0").stdout
+    for wanted in (f"BASE={base} ", "--platform linux/amd64,linux/arm64 ", "--provenance=mode=max ", "--sbom=true "):
+        assert wanted in shown
+
+
+def test_the_list_of_its_packages_holds_what_is_installed(venv: Path, tmp_path: Path) -> None:
+    shown = make("--dry-run", "sbom").stdout
+    (command,) = re.findall(r"\S+cyclonedx-py .*?\S+/python$", shown.replace("\\\n", " "), re.MULTILINE)
+    written = tmp_path / "sbom.json"
+    words = shlex.split(command.replace("build/sbom.cdx.json", str(written)))
+    subprocess.run([*words[:-1], venv / "bin" / "python"], cwd=ROOT, check=True, capture_output=True)
+    listed = {re.sub("[-.]", "_", one["name"]).lower(): one for one in json.loads(written.read_text())["components"]}
+    assert installed_in(venv) - {"dispatch_operator"} <= set(listed)
+    assert [name for name, one in listed.items() if not one.get("licenses")] == []
 
 
 def test_the_builder_is_sent_what_is_copied_and_nothing_else() -> None:
     rules = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
-    copied = {word.split("/")[0] for one in BUILD if one.keyword == "COPY" for word in one.words[:-1]}
+    words = {word for one in BUILD if one.keyword == "COPY" for word in one.words[:-1]}
+    copied = {word if word.startswith("tools/") else word.split("/")[0] for word in words}
     assert sorted(rules) == sorted(["*", *(f"!{name}" for name in copied), "**/__pycache__"])
 
 
@@ -122,6 +188,26 @@ def test_a_dockerfile_is_read_as_docker_reads_it(tmp_path: Path) -> None:
     assert only(second, "ENTRYPOINT") == ["x", "y z"]
     carry_out(first, context=tmp_path, folder=tmp_path, environment={})
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}
+
+
+def installed_in(venv: Path) -> set[str]:
+    """Return the names of the packages of an environment."""
+    return {path.name.partition("-")[0].lower() for path in venv.glob("lib/python*/site-packages/*.dist-info")}
+
+
+def inside(image: Image, *command: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command with the image's files as all that there is."""
+    words = ["unshare", "--map-root-user", "chroot", image.root, *command]
+    return subprocess.run(
+        words, input=given, env={**ENVIRONMENT, "PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False
+    )
+
+
+def make(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run make at the root of the repository."""
+    return subprocess.run(
+        [shutil.which("make") or "make", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
 
 
 def only(stage: Sequence[Instruction], keyword: str) -> list[str]:

@@ -25,7 +25,7 @@ class Instruction(NamedTuple):
 
 
 def stages(text: str) -> list[list[Instruction]]:
-    """Return the instructions of each stage; the first of each is FROM."""
+    """Return the instructions of each stage; the first of each is FROM. What stands before all of them is left out."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
     found: list[list[Instruction]] = []
@@ -33,7 +33,8 @@ def stages(text: str) -> list[list[Instruction]]:
         keyword, _, value = line.partition(" ")
         if keyword == "FROM":
             found.append([])
-        found[-1].append(Instruction(keyword, value.strip()))
+        if found:
+            found[-1].append(Instruction(keyword, value.strip()))
     return found
 
 
