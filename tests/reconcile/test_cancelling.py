@@ -8,7 +8,6 @@ import pytest
 from dispatch_operator.reconcile.events import events
 from support.builders import NAME, NAMESPACE, make_backend, make_condition, make_runtime, make_start
 from support.fake_api import FakeApi, Request, always, nth, refusal, unanswered
-from support.kstatus import kstatus
 from support.operator import FakeOperator, conditions, message
 from support.records import condition
 
@@ -68,7 +67,7 @@ def is_cancelled(api: FakeApi, start: Object) -> None:
     assert told["Finished"] == ("True", "Cancelled")
     assert [told[kind] for kind in ("Ready", "Succeeded")] == [("False", "Cancelled")] * 2
     assert told["Stalled"] == ("True", "Cancelled")
-    assert kstatus(start) == "Failed"
+    assert "Reconciling" not in told
     assert api.all(JOB) == api.all(COPY) == []
 
 
@@ -193,7 +192,7 @@ async def test_it_is_recorded_before_anything_is_deleted(api: FakeApi, operator:
     assert start["status"]["phase"] == "Stopping"
     assert conditions(start)["Succeeded"] == ("Unknown", "Cancelled")
     assert conditions(start)["Ready"] == ("False", "ErrOutcomeUnknown")
-    assert kstatus(start) == "InProgress"
+    assert conditions(start)["Reconciling"] == ("True", "ErrOutcomeUnknown")
     api.before = lambda _request: None
     is_cancelled(api, await operator.settle())
 
