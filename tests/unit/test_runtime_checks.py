@@ -1,20 +1,22 @@
 """Every rule for runtimes, what breaks it and what nearly does."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dispatch_operator.api.enums import ErrorClass
+from dispatch_operator.checks import runtime as runtime_checks
 from dispatch_operator.checks.adaptation import adapted
 from dispatch_operator.checks.compatibility import SHORTER_NAMES, runtime_limits
 from dispatch_operator.checks.json_node import is_nested_deeper
 from dispatch_operator.checks.problems import class_of
-from dispatch_operator.checks.runtime import RULES, runtime_problems
+from dispatch_operator.checks.runtime import RULES, Runtime, RuntimeRule, runtime_problems
 from support.builders import make_backend, make_runtime, make_start
 from support.rendering import problems, read_backend, render_train_job, terms_of
 from support.runtime_parts import (
@@ -596,3 +598,23 @@ def test_a_runtime_that_is_nested_too_deeply_can_not_be_copied(levels: int) -> N
 @pytest.mark.parametrize(("levels", "deeper"), [(0, True), (1, True), (2, True), (3, False)])
 def test_levels_of_nesting_are_counted_where_they_are_most(levels: int, deeper: bool) -> None:
     assert is_nested_deeper({"a": 1, "b": [1, {"c": 2}], "d": {}}, levels) is deeper
+
+
+def test_equal_runtimes_are_checked_once_and_a_changed_one_anew() -> None:
+    runtime, asked = make_runtime(), 0
+
+    def counted(_runtime: Runtime) -> Iterator[str]:
+        nonlocal asked
+        asked += 1
+        yield "said once"
+
+    rule = RuntimeRule("counted", counted, "", "")
+    with mock.patch.object(runtime_checks, "RULES", (rule,)):
+        node(runtime)["env"] = [{"name": "A", "value": f"{id(rule)}"}]
+        for _ in range(3):
+            assert [problem.text for problem in runtime_problems(copy.deepcopy(runtime), GPU)] == ["said once"]
+        assert asked == 1
+        node(runtime)["env"][0]["name"] = "B"
+        assert [problem.text for problem in runtime_problems(runtime, GPU)] == ["said once"]
+        assert [problem.text for problem in runtime_problems(runtime, "other.example/gpu")] == ["said once"]
+    assert asked == 3

@@ -2,9 +2,11 @@
 
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import wraps
+from dataclasses import dataclass, field
+from functools import lru_cache, wraps
 from typing import Any, NamedTuple
+
+import msgspec
 
 from dispatch_operator.api.enums import ErrorClass
 from dispatch_operator.api.group import (
@@ -400,7 +402,31 @@ def runtime_problems(raw: Mapping[str, Any], gpu_resource: str) -> Iterator[Prob
         text = f"spec is nested more than {MOST_LEVELS} levels deep, and can't be copied"
         yield Problem(ErrorClass.UNSUPPORTED, RUNTIME_REF, text)
         return
-    runtime = Runtime(JsonNode(("spec",), raw.get("spec")), gpu_resource)
+    spec = raw.get("spec")
+    try:
+        encoded = msgspec.json.encode(spec)
+    except (TypeError, ValueError, OverflowError):
+        # A file can hold what JSON can't.
+        yield from _broken_rules(spec, gpu_resource)
+    else:
+        yield from _known_problems(_Spec(encoded, spec), gpu_resource)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spec:
+    """A runtime's spec, which a thousand Starts name: equal ones are checked once."""
+
+    text: bytes
+    value: Any = field(compare=False)
+
+
+@lru_cache(maxsize=8)
+def _known_problems(spec: _Spec, gpu_resource: str) -> tuple[Problem, ...]:
+    return tuple(_broken_rules(spec.value, gpu_resource))
+
+
+def _broken_rules(spec: Any, gpu_resource: str) -> Iterator[Problem]:  # noqa: ANN401 - any JSON value
+    runtime = Runtime(JsonNode(("spec",), spec), gpu_resource)
     for rule in RULES:
         yield from rule_problems(rule.id, rule.check(runtime), rule.remedy)
 
