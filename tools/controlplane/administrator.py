@@ -3,7 +3,7 @@
 import http.client
 import json
 import ssl
-import threading
+from collections import deque
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,13 @@ class RequestError(RuntimeError):
 
 
 class Administrator:
-    """Makes requests over a connection that is kept, one for each thread."""
+    """Makes requests over connections that are kept, as many as there are threads at a time."""
 
     def __init__(self, server: str, ca_file: Path, administrator: KeyPair) -> None:
         self._address = urlsplit(server).netloc
         self._tls = ssl.create_default_context(cafile=str(ca_file))
         self._tls.load_cert_chain(administrator.certificate, administrator.key)
-        self._kept = threading.local()
+        self._idle: deque[http.client.HTTPSConnection] = deque()
         self._paths: dict[tuple[str, str], tuple[str, bool]] = {}
 
     def get(self, path: str) -> Object:
@@ -58,6 +58,11 @@ class Administrator:
         """
         return self._request("PATCH", f"{path}?fieldManager=kubectl-patch", change, MERGE)
 
+    def close(self) -> None:
+        """Close all connections."""
+        while self._idle:
+            self._idle.pop().close()
+
     def _resource(self, api_version: str, kind: str) -> tuple[str, bool]:
         if (api_version, kind) not in self._paths:
             for served in self.get(_root(api_version))["resources"]:
@@ -71,9 +76,8 @@ class Administrator:
     def _request(self, verb: str, path: str, body: Object | None = None, content_type: str = "") -> Object:
         try:
             answer, content = self._answer(verb, path, body, content_type)
-        except (http.client.HTTPException, ConnectionError):
+        except (http.client.HTTPException, OSError):
             # The server closes a kept connection when it likes; none of these requests does harm twice.
-            self._kept.connection.close()
             answer, content = self._answer(verb, path, body, content_type)
         if answer.status not in {HTTPStatus.OK, HTTPStatus.CREATED}:
             raise RequestError(f"{verb} {path}: {answer.status} {content.decode(errors='replace')}")
@@ -83,13 +87,20 @@ class Administrator:
     def _answer(
         self, verb: str, path: str, body: Object | None, content_type: str
     ) -> tuple[http.client.HTTPResponse, bytes]:
-        if not hasattr(self._kept, "connection"):
-            self._kept.connection = http.client.HTTPSConnection(self._address, context=self._tls, timeout=SECONDS)
-        connection: http.client.HTTPSConnection = self._kept.connection
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = http.client.HTTPSConnection(self._address, context=self._tls, timeout=SECONDS)
         headers = {"Accept": "application/json"} | ({"Content-Type": content_type} if content_type else {})
-        connection.request(verb, path, json.dumps(body).encode() if body is not None else None, headers)
-        answer = connection.getresponse()
-        return answer, answer.read()
+        try:
+            connection.request(verb, path, json.dumps(body).encode() if body is not None else None, headers)
+            answer = connection.getresponse()
+            content = answer.read()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+        return answer, content
 
 
 def _root(api_version: str) -> str:

@@ -45,6 +45,10 @@ class Cluster:
         """
         self._check()
 
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._administrator.close()
+
     def kubectl(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002  # As subprocess.run calls it.
         """Run kubectl as the administrator and return what it printed.
 

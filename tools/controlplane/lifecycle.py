@@ -155,6 +155,8 @@ class ControlPlane:
             while not self._stopping.wait(WATCH_SECONDS) and threading.main_thread().is_alive():
                 processes.check()
         finally:
+            if self._cluster is not None:
+                self._cluster.close()
             # The data may go only when etcd has ended: an etcd started in the same folder later would not survive it.
             processes.stop()
 
