@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dispatch_operator.api import times
 from dispatch_operator.api.label_selector import LabelSelector
 from support.builders import JOB, NAME, NAMESPACE, make_start
 from support.faults.faulty_api import COPY, START, WORKLOAD, FaultyApi
@@ -228,3 +229,22 @@ async def moved_before(place: int, *, kueue: bool) -> bool:
         assert (first, bool(second)) == ([], True)
     await shards.end()
     return bool(moved)
+
+
+async def test_the_train_job_of_an_ended_job_is_deleted_by_its_shard_alone_also_after_it_went_to_another() -> None:
+    shards = Shards(A, B)
+    shards.world.edit("DispatchBackend", lambda backend: backend["spec"].update(keepEnded="1h"))
+    for number, start in enumerate(starts()):
+        shards.put(start, shard="ab"[number % 2])
+    await shards.run(20)
+    ended = {"type": "Complete", "status": "True", "lastTransitionTime": times.written(shards.world.clock())}
+    for submission in range(1, 5):
+        name = f"{NAME.removesuffix('1')}{submission}"
+        shards.world.change("TrainJob", name, lambda job: job.update(status={"conditions": [ended]}))
+    shards.relabel("start-1", "b")
+    await shards.run(1800)
+    asked = await shards.run(3600)
+    deleted = [[one.rpartition("-s")[2] for one in each if one.startswith("delete TrainJob")] for each in asked]
+    assert deleted == [["3"], ["1", "2", "4"]]
+    assert await shards.run(3600) == [[], []]
+    await shards.end()
