@@ -179,7 +179,7 @@ async def test_a_doubt_that_nobody_may_write_is_tried_again_for_ever(api: FakeAp
     for _ in range(3):
         result = await operator.reconcile()
     start = operator.start()
-    assert (start["status"]["phase"], result.requeue) == ("Stopping", True)
+    assert (start["status"]["phase"], result.requeue, result.refused) == ("Stopping", True, True)
     assert api.writes().count("patch DispatchStart status") == 2, "a failure that stays the same is told once"
     assert "patch DispatchBackend failed (403): no" in message(start, "Reconciling")
 

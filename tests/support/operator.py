@@ -6,6 +6,7 @@ from typing import Any
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.controllers.watches import is_relevant
 from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.refused_statuses import RefusedStatuses
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.events import Event, Owned
@@ -43,6 +44,7 @@ class FakeOperator:
     """Events that no write of a status tells of."""
     checks_invariants: bool = True
     inquiries: Inquiries = field(default_factory=Inquiries)
+    refused: RefusedStatuses = field(default_factory=lambda: RefusedStatuses("DispatchStart"))
 
     def watch(self) -> None:
         """Let the cache catch up with the API server."""
@@ -63,6 +65,7 @@ class FakeOperator:
             lambda _, event: self.told.append(event),
             lambda: self.now,
             self.inquiries,
+            refused=self.refused,
         )
         result = await reconciler.reconcile(Key(NAMESPACE, name))
         for start in self.api.all("DispatchStart") if self.checks_invariants else ():

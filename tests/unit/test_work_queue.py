@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sized
+from itertools import pairwise
 
 import pytest
 
@@ -125,6 +126,18 @@ async def test_an_event_does_not_come_before_the_time_that_a_server_asked_for() 
         queue.add("a")
     await asyncio.sleep(100)
     assert reconciles.times == [0, pytest.approx(51)]
+
+
+async def test_a_refused_status_is_tried_ever_more_seldom_whatever_happens() -> None:
+    reconciles = Reconciles(*[Result(requeue=True, refused=True)] * 30)
+    queue = WorkQueue(reconciles, max_concurrent=1)
+    for _ in range(7_200):
+        queue.add("a")
+        await asyncio.sleep(1)
+    waits = [later - earlier - 1 for earlier, later in pairwise(reconciles.times)]
+    assert [1 <= waits[0] <= 2, 2 <= waits[1] <= 4, 4 <= waits[2] <= 8] == [True] * 3
+    assert max(waits) <= 600
+    assert min(waits[10:]) >= 300
 
 
 async def test_an_event_of_a_failing_reconcile_itself_does_not_run_hot() -> None:

@@ -6,7 +6,6 @@ See docs/contract.md, The preflight probe.
 import logging
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -22,6 +21,7 @@ from dispatch_operator.kube.backoff import LAST_SECONDS, backoff
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.refused_statuses import RefusedStatuses
 from dispatch_operator.kube.store import Store
 from dispatch_operator.metrics.instruments import PROBES
 from dispatch_operator.preflight.clean_up import clean_up
@@ -33,7 +33,7 @@ from dispatch_operator.preflight.probe import (
     ProbeResult,
     UndecidedError,
 )
-from dispatch_operator.reconcile.actions import Result, patch_backend_status
+from dispatch_operator.reconcile.actions import Result, after_status, patch_backend_status
 from dispatch_operator.reconcile.backend import status as backend_status
 from dispatch_operator.reconcile.backend.proof import (
     Basis,
@@ -66,6 +66,14 @@ class Attempt:
     """On the monotonic clock: the other one may be set while it waits."""
 
 
+class StatusRefusedError(Exception):
+    """A status that the API server refuses for good: nothing is probed that can't be recorded."""
+
+    def __init__(self, error: ApiError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 @dataclass
 class BackendController:
     """Reconciles backends. A reconcile that probes takes as long as the probe; there is one at a time of a backend."""
@@ -79,6 +87,7 @@ class BackendController:
     _served: Served = field(init=False)
     _probe: Probe = field(init=False)
     _attempts: dict[Key, Attempt] = field(default_factory=dict)
+    _refused: RefusedStatuses = field(default_factory=lambda: RefusedStatuses(Kind.DISPATCH_BACKEND))
 
     def __post_init__(self) -> None:
         """Share what the API server said among all backends."""
@@ -95,6 +104,7 @@ class BackendController:
         if backend is None or backend.metadata.is_terminating:
             # Its probe's objects go by garbage collection, and with its deletion a copy that has no owner.
             self._attempts.pop(key, None)
+            self._refused.forget(key)
             return Result()
         if backend.valid is None:
             logger.warning("%s/%s can't be used: %s", *key, backend.fault)
@@ -104,16 +114,29 @@ class BackendController:
         except ChangedError:
             # With backoff: who writes it each second must not have it probed each second.
             return Result(requeue=True)
+        except StatusRefusedError as error:
+            self._refused.note(key, error.error)
+            return after_status(error.error)
         except ApiError as error:
             logger.warning("%s/%s: %s", *key, error)
-            await self._tell(backend, error)
-            return Result(requeue=True, retry_after=error.retry_after)
+            refused = await self._tell(key, backend, error)
+            return refused or Result(requeue=True, retry_after=error.retry_after)
 
-    async def _tell(self, backend: DispatchBackend, error: ApiError) -> None:
-        """Let a backend without a verdict say why it has none; an old verdict needs no comment."""
+    async def _tell(self, key: Key, backend: DispatchBackend, error: ApiError) -> Result | None:
+        """Let a backend without a verdict say why it has none; an old verdict needs no comment.
+
+        Returns:
+            When that is tried again, if it is refused for good.
+        """
         if not backend.status.gates:
-            with suppress(ApiError, ChangedError):
+            try:
                 await self._write(backend, backend_status.undecided(backend, str(error), self.clock()))
+            except StatusRefusedError as refused:
+                self._refused.note(key, refused.error)
+                return after_status(refused.error)
+            except (ApiError, ChangedError) as failed:
+                logger.debug("%s", failed)
+        return None
 
     async def _check(self, key: Key, backend: DispatchBackend, valid: Backend) -> Result:
         left = await self._clean_up(backend, valid)
@@ -236,6 +259,7 @@ class BackendController:
 
         Raises:
             ChangedError: The backend has been written or deleted meanwhile.
+            StatusRefusedError: The API server said no, and would again.
         """
         if status == backend.status:
             return backend
@@ -247,8 +271,11 @@ class BackendController:
                 self.store.drop_unfound(backend)
             if error.conflict or error.not_found:
                 raise ChangedError from error
+            if error.for_good:
+                raise StatusRefusedError(error) from error
             raise
         after = cast("DispatchBackend", written)
+        self._refused.forget(Key(backend.metadata.namespace, backend.metadata.name))
         self.store.refresh(after)
         self.record_events(backend, after)
         return after

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
-from dispatch_operator.kube.backoff import FIRST_SECONDS, backoff, bounded
+from dispatch_operator.kube.backoff import FIRST_SECONDS, LAST_SECONDS, LONGEST_REFUSED_SECONDS, backoff, bounded
 from dispatch_operator.reconcile.actions import Result
 
 logger = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class WorkQueue(Generic[K]):
         """Ask for a reconcile of a key, as soon as one of the concurrent ones ends.
 
         After a failure an event may end a backoff, but not before its first second and a server's Retry-After have
-        passed: what fails, and is told of its own events, must not run hot.
+        passed: what fails, and is told of its own events, must not run hot. It never ends that of a refused status.
         """
         if self._closed or key in self._added:
             return
@@ -179,9 +179,10 @@ class WorkQueue(Generic[K]):
         delay = result.requeue_after
         if result.requeue:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-            least = max(FIRST_SECONDS, bounded(result.retry_after))
+            longest = LONGEST_REFUSED_SECONDS if result.refused else LAST_SECONDS
+            delay = backoff(failures, result.retry_after, longest=longest)
+            least = delay if result.refused else max(FIRST_SECONDS, bounded(result.retry_after))
             self._not_before[key] = asyncio.get_running_loop().time() + least
-            delay = backoff(failures, result.retry_after)
         else:
             self._failures.pop(key, None)
             self._not_before.pop(key, None)

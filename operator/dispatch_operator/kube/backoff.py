@@ -4,6 +4,8 @@ import random
 
 FIRST_SECONDS, LAST_SECONDS = 1.0, 60.0
 """The bounds of the exponential backoff (docs/contract.md, Retries)."""
+LONGEST_REFUSED_SECONDS = 600.0
+"""What is refused for good is tried again all the same: somebody may have made room, or upgraded a CRD."""
 LONGEST_RETRY_AFTER_SECONDS = 300.0
 """A server that asks for more, by mistake or by malice, is asked again after this time all the same."""
 

@@ -78,6 +78,11 @@ class ApiError(Exception):
         return self.status == HTTP_FORBIDDEN and _AUTHORIZER.search(self.message) is not None
 
     @property
+    def for_good(self) -> bool:
+        """True when the same request on the same object would fail again."""
+        return self.effect is Effect.DEFINITE and not (self.already_exists or self.not_found)
+
+    @property
     def exceeds_quota(self) -> bool:
         """True when a ResourceQuota is full."""
         return self.status == HTTP_FORBIDDEN and "exceeded quota" in self.message

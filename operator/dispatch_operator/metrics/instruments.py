@@ -42,6 +42,11 @@ ENDED = Counter(
 )
 EXPIRED = Counter("dispatch_expired", "TrainJobs of ended jobs that were deleted, as keepEnded of their backend says.")
 PROBES = Counter("dispatch_probes", "Preflight probes of backends: proven, unproven, or undecided.", ("result",))
+REFUSED_STATUSES = Counter(
+    "dispatch_refused_statuses",
+    "Writes of a status that the API server refused for good, such as one that is too large; they are tried again.",
+    ("kind",),
+)
 LEADER = Gauge("dispatch_leader", "Whether this process works; 0 while it waits for its Lease.")
 BUILD = Info("dispatch_build", "What runs.")
 BUILD.info({"version": __version__, "python": sys.version.partition(" ")[0]})

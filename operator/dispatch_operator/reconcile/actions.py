@@ -20,6 +20,7 @@ from dispatch_operator.api.group import (
 )
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.status import BackendStatus, StartStatus, Status, fields_of
+from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.records.dispatch import DispatchBackend, DispatchStart
 from dispatch_operator.records.kueue import Workload
 from dispatch_operator.records.trainer import TrainingRuntime, TrainJob
@@ -149,6 +150,13 @@ class Result:
     """Seconds that the API server asked to wait at least, if it did."""
     requeue_after: float | None = None
     """Seconds after which another reconcile is wanted, without backoff."""
+    refused: bool = False
+    """Whether a status was refused for good: the backoff grows longer, and no event ends it."""
+
+
+def after_status(error: ApiError) -> Result:
+    """Return when a write of a status that failed is made again."""
+    return Result(requeue=True, retry_after=error.retry_after, refused=error.for_good)
 
 
 def get_start(start: DispatchStart) -> Get:

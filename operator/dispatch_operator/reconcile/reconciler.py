@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 from dispatch_operator.api.enums import Condition, ConditionStatus, Phase
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.refused_statuses import RefusedStatuses
 from dispatch_operator.kube.shared_reads import SharedReads
 from dispatch_operator.kube.store import Store
 from dispatch_operator.kube.typed import record
@@ -28,6 +30,7 @@ from dispatch_operator.reconcile.actions import (
     PatchStatus,
     Result,
     Slot,
+    after_status,
     get_start,
     patch_start_status,
 )
@@ -74,6 +77,7 @@ class Reconciler:
     clock: Callable[[], float] = time.time
     inquiries: Inquiries = field(default_factory=Inquiries)
     shared_reads: SharedReads[Answer | ApiError] = field(default_factory=SharedReads)
+    refused: RefusedStatuses = field(default_factory=lambda: RefusedStatuses(Kind.DISPATCH_START))
 
     async def reconcile(self, key: Key, *, woken: float | None = None) -> Result:
         """Bring one DispatchStart as far as it goes now.
@@ -117,7 +121,8 @@ class Reconciler:
                 failed_copies += decision.key == (Create, Slot.COPY)
                 if isinstance(decision, PatchStatus):
                     if not (answer.conflict or answer.not_found):
-                        return _try_again(key, answer)
+                        self.refused.note(key, answer)
+                        return after_status(answer)
                     # Somebody else changed the object: what was decided rests on what is no longer so.
                     again = await self._begin_again(key, observed)
                     if isinstance(again, Result):
@@ -126,6 +131,8 @@ class Reconciler:
                     continue
             else:
                 self._keep_written(observed, decision, answer)
+                if isinstance(decision, PatchStatus):
+                    self.refused.forget(key)
                 if isinstance(decision, PatchStatus) and (lacking := _lacking(decision.status, answer)):
                     # Only what the answer holds is acted on, and what it lacks would be written over and over.
                     logger.warning("%s/%s: the served CRD does not keep %s; upgrade the CRDs", *key, lacking)
@@ -158,6 +165,8 @@ class Reconciler:
 
     def _observe(self, key: Key) -> Observed | None:
         observed = observe(self.store, key)
+        if observed is None:
+            self.refused.forget(key)
         if observed is None or (observed.start.status.phase or Phase.PENDING).is_end:
             self.inquiries.forget(key)
             return observed

@@ -13,6 +13,7 @@ from dispatch_operator.reconcile.actions import (
     PatchStatus,
     Result,
     Slot,
+    after_status,
     delete_copy,
     delete_train_job,
     get_copy,
@@ -50,7 +51,7 @@ def stop(observed: Observed, now: float, *, unmarked: ApiError | None = None) ->
         case _ if unmarked:
             progress = f"the backend is to be marked observe-only, which is tried again: {unmarked}"
             stopping = of_verdict(observed, refusal, Phase.STOPPING, now, progress=progress)
-            return _recorded(observed, stopping) or Result(requeue=True, retry_after=unmarked.retry_after)
+            return _recorded(observed, stopping) or after_status(unmarked)
         case True:
             # Deleted, but not gone yet: the watch will tell.
             stopping = of_verdict(observed, refusal, Phase.STOPPING, now)
