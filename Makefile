@@ -44,7 +44,7 @@ MEASURED = COVERAGE_FILE=.coverage-$@ $(PYTEST) --cov --cov-report=
 test-faults test-kueue: test-%: $(VENV)/.installed
 	$(PYTEST) tests/cluster/$*
 
-test-cluster: $(VENV)/.installed
+test-cluster: $(VENV)/.installed $(VENV)/sdk/.dependencies
 	$(PYTEST) tests/cluster --ignore=tests/cluster/faults --ignore=tests/cluster/kueue
 
 test-search: $(VENV)/.installed
@@ -63,7 +63,7 @@ bench: $(VENV)/.installed $(VENV)/sdk/.dependencies ## Measure the operator, and
 bench-quick: $(VENV)/.installed ## Measure less, in three minutes, and write nothing.
 	$(BIN)/python -m bench --quick
 
-# The Kubeflow SDK, which the operator is compared with, brings a Kubernetes client of its own.
+# The Kubeflow SDK, which the operator is compared with and which reads its jobs in tests, brings a client of its own.
 $(VENV)/sdk/.dependencies: requirements/bench.txt
 	$(PYTHON) -m venv --clear $(VENV)/sdk
 	$(VENV)/sdk/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
