@@ -19,6 +19,9 @@ pytestmark = pytest.mark.looptime
 JOB, WORKLOAD = "TrainJob", "Workload"
 GATE = "dispatch.phpboyscout.uk/start-gate"
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+CURE = (
+    f"once its cause is mended, have the job queued anew: kubectl delete workload trainjob-of-any-name -n {NAMESPACE}"
+)
 HELD = "dispatch.phpboyscout.uk/held"
 CHECK = "dispatch-start"
 
@@ -530,6 +533,29 @@ async def test_an_admitted_job_runs(api: FakeKueueApi, operator: FakeOperator) -
     assert (await operator.settle())["status"]["phase"] == "Running"
 
 
+async def test_pods_that_no_node_tolerates_are_told_with_what_the_flavor_may_lack(
+    api: FakeKueueApi, operator: FakeOperator
+) -> None:
+    await opened(api, operator)
+    set_workload(api, conditions=[told("Admitted", "True", "Admitted")])
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    request = make_start()["spec"]["request"]
+    labels = {"dispatch.phpboyscout.uk/job-id": request["job"], "dispatch.phpboyscout.uk/submission": "1"}
+
+    async def says(cause: str) -> str:
+        meta = {"name": "pod-0", "namespace": NAMESPACE, "labels": labels}
+        api.put({"kind": "Pod", "metadata": meta}, phase="Pending", conditions=[{**condition, "message": cause}])
+        operator.now += 120
+        return message(await operator.settle(), "Succeeded")
+
+    untolerated = "0/2 nodes are available: 2 node(s) had untolerated taint(s)."
+    remedy = "pods may have the tolerations of Kueue's ResourceFlavor alone: state every one there"
+    told_of = await says(untolerated)
+    assert untolerated in told_of
+    assert remedy in told_of
+    assert remedy not in await says("0/2 nodes are available: 2 Insufficient cpu.")
+
+
 async def test_a_job_whose_workload_was_deleted_does_not_run(api: FakeKueueApi, operator: FakeOperator) -> None:
     await opened(api, operator)
     set_workload(api, conditions=[told("Admitted", "True", "Admitted")])
@@ -600,7 +626,23 @@ async def test_what_kueue_keeps_out_of_its_queue_is_told_with_the_way_out(
     set_workload(api, conditions=[told("Requeued", "False", "DeactivatedDueToAdmissionCheck")])
     start = await operator.settle()
     assert "keeps it out of its queue: DeactivatedDueToAdmissionCheck" in message(start, "Succeeded")
-    assert "anew once Workload trainjob-of-any-name is deleted" in message(start, "Succeeded")
+    assert CURE in message(start, "Succeeded")
+
+
+async def test_a_check_that_was_rejected_while_the_job_was_held_is_told_with_the_way_out(
+    api: FakeKueueApi, operator: FakeOperator
+) -> None:
+    await opened(api, operator)
+    api.edit(WORKLOAD, lambda workload: workload["metadata"].update(annotations={}))
+    checks = [
+        {"name": CHECK, "state": "Ready", "message": ""},
+        {"name": "provision", "state": "Rejected", "message": "no nodes"},
+    ]
+    failed = told("QuotaReserved", "False", "Pending", "The workload has failed admission checks")
+    reactivated = told("Requeued", "True", "Reactivated")
+    set_workload(api, conditions=[failed, reactivated], admissionChecks=checks)
+    start = await operator.settle()
+    assert message(start, "Succeeded") == f"the gate is open; admission check provision is Rejected: no nodes; {CURE}"
 
 
 async def test_a_preempted_job_is_queued_again_and_counted(api: FakeKueueApi, operator: FakeOperator) -> None:

@@ -17,6 +17,10 @@ from dispatch_operator.reconcile.ownership import in_kueue_mode
 from dispatch_operator.reconcile.restarts import RESTARTED
 from dispatch_operator.records.trainer import TrainJob
 
+UNTOLERATED = (
+    "; after a restart or a hold, pods may have the tolerations of Kueue's ResourceFlavor alone: state every one there"
+    " that the jobs need"
+)
 NOTHING_RUNS = "the gate is open, and nothing runs: "
 
 
@@ -89,7 +93,17 @@ def _asked(observed: Observed, now: float) -> State:
     if told and told.reason == "ErrImagePull" and cause.reason == "ImagePullBackOff":
         # The kubelet says the two in turn, and the first says why.
         cause = told
-    return State(Phase.QUEUED, f"{NOTHING_RUNS}{cause.reason}: {cause.message}", cause.reason)
+    return State(Phase.QUEUED, f"{NOTHING_RUNS}{cause.reason}: {cause.message}{_remedy(observed, cause)}", cause.reason)
+
+
+def _remedy(observed: Observed, cause: Cause) -> str:
+    """Say what Kueue's flavor lacks, where pods of a job may lack tolerations that its runtime has.
+
+    Trainer's merge puts the flavor's in the place of the runtime's, and a restarted JobSet's pods have no others: seen
+    with Kueue 0.19.2, see https://github.com/kubernetes-sigs/kueue/pull/15162.
+    """
+    is_about_taints = cause.reason == "Unschedulable" and "taint" in cause.message
+    return UNTOLERATED if in_kueue_mode(observed) and is_about_taints else ""
 
 
 def found_obstacle(observed: Observed, now: float) -> Cause | None:

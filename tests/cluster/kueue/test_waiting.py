@@ -122,7 +122,7 @@ def test_a_job_that_kueue_deactivated_is_reported_and_not_fought_over(team: Queu
     deactivated = team.workload()
     name = deactivated["metadata"]["name"]
     team.patch("workload", name, {"spec": {"active": True}})
-    team.until_told("llama-s1", "Succeeded", "Queued", f"anew once Workload {name} is deleted")
+    team.until_told("llama-s1", "Succeeded", "Queued", f"kubectl delete workload {name} -n {team.namespace}")
     team.kubectl("delete", "workload", name, "--wait=false")
     other_workload = until(
         "another Workload",

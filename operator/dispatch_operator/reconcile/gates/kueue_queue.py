@@ -8,10 +8,11 @@ from dispatch_operator.reconcile import kueue_setup
 from dispatch_operator.reconcile.actions import Get, Slot
 from dispatch_operator.reconcile.backend.terms import wrote_terms
 from dispatch_operator.reconcile.observation import Observed
-from dispatch_operator.records.kueue import Workload
+from dispatch_operator.records.kueue import CheckState, Workload
 
 BLOCKED = ("Inadmissible", "Misconfigured", "Suspended")
 """What Kueue says of a Workload that no quota would help: the last two with its finer reasons."""
+REJECTED = "Rejected"
 BY_KUEUE = "DeactivatedDueTo"
 """How Kueue's reason begins when it deactivated a Workload by itself."""
 
@@ -47,7 +48,8 @@ def why_it_waits(observed: Observed) -> str:
 
 
 def _reasons(observed: Observed, workload: Workload) -> Iterator[str]:
-    anew = f"Kueue queues the job anew once Workload {workload.metadata.name} is deleted"
+    name, namespace = workload.metadata.name, workload.metadata.namespace
+    anew = f"once its cause is mended, have the job queued anew: kubectl delete workload {name} -n {namespace}"
     if not workload.spec.active:
         yield f"Kueue deactivated the job: {_told(workload, 'Evicted') or 'its Workload is not active'}; {anew}"
         return
@@ -56,6 +58,10 @@ def _reasons(observed: Observed, workload: Workload) -> Iterator[str]:
         # Kueue 0.19 does not take back what it deactivated itself, whoever activates it
         # (the reason with a cause is none that its Workload controller clears).
         yield f"Kueue has deactivated the job and keeps it out of its queue: {requeued.reason}; {anew}"
+        return
+    if rejected := [_of_check(check) for check in workload.status.admission_checks if check.state == REJECTED]:
+        # A check that was Rejected while the job was held: Kueue 0.19 neither deactivates it then nor asks again.
+        yield f"{'; '.join(rejected)}; {anew}"
         return
     # The TrainJob is asked first: its Workload is updated a moment later, and may still show our own gate.
     gates = (job.metadata.gates if job else ()) or workload.metadata.gates
@@ -70,13 +76,17 @@ def _reasons(observed: Observed, workload: Workload) -> Iterator[str]:
     else:
         for check in workload.status.admission_checks:
             if check.state != "Ready":
-                yield f"admission check {check.name} is {check.state}" + (f": {check.message}" if check.message else "")
+                yield _of_check(check)
 
 
 def _of_the_setup(observed: Observed, workload: Workload) -> Iterator[str]:
     terms = wrote_terms(observed)
     if terms and is_blocked(workload):
         yield from (reason.text for reason in kueue_setup.reasons(observed, terms))
+
+
+def _of_check(check: CheckState) -> str:
+    return f"admission check {check.name} is {check.state}" + (f": {check.message}" if check.message else "")
 
 
 def _told(workload: Workload, kind: str) -> str:
