@@ -247,6 +247,32 @@ async def test_lines_of_several_pods_bear_their_names(follow: bool, capfdbinary:
     assert sorted(capfdbinary.readouterr().out.splitlines()) == [b"nine", b"ten"]
 
 
+async def test_a_log_that_breaks_off_keeps_its_whole_lines_and_is_told(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    server = StoredServer()
+    put(server, "Running")
+    pods_of(server, p0=b"")
+
+    async def break_off(request: web.Request) -> web.StreamResponse:
+        if not request.path.endswith("/log"):
+            return web.json_response(make_start())
+        response = web.StreamResponse(headers={"Content-Length": "100"})
+        await response.prepare(request)
+        for part in (b"one\nt", b"wo\nth"):
+            await response.write(part)
+        assert request.transport
+        request.transport.close()
+        return response
+
+    server.others = break_off
+    async with asking(server) as session:
+        await print_logs(session, "llama-s1", Wanted("node", follow=True, tail=None, prefix=None))
+    told = capfdbinary.readouterr()
+    assert told.out == b"one\ntwo\n"
+    assert told.err.startswith(b"p0: ")
+
+
 async def test_where_there_are_no_logs_it_says_why() -> None:
     server = StoredServer()
     put(server, "Queued")

@@ -73,7 +73,8 @@ def _in_order(pod: str) -> list[tuple[int, str]]:
 
 
 async def _print(session: Session, pod: str, wanted: Wanted, prefix: str) -> bool:
-    """Print the log of one pod; False when it has none, which is told."""
+    """Print the log of one pod; False when it has none. What goes wrong is told."""
+    has_begun = False
     try:
         async with session.client.log(
             session.namespace,
@@ -83,6 +84,7 @@ async def _print(session: Session, pod: str, wanted: Wanted, prefix: str) -> boo
             follow=wanted.follow,
             tail=wanted.tail,
         ) as chunks:
+            has_begun = True
             async for line in _lines(chunks):
                 with written():
                     sys.stdout.buffer.write(prefix.encode() + line)
@@ -91,8 +93,7 @@ async def _print(session: Session, pod: str, wanted: Wanted, prefix: str) -> boo
         if error.lacks_right:
             raise
         tell(f"{pod}: {error.message}")
-        return False
-    return True
+    return has_begun
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
