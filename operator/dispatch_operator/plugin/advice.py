@@ -177,9 +177,9 @@ class Advisor:
 
     def of_queue(self, message: str, workload: str) -> Iterator[Step]:
         """Yield what to do about a job that Kueue keeps back."""
-        if "is deleted" in message and workload:
+        if "kubectl delete workload" in message:
             yield Step(
-                "Mend what Kueue tells, then delete the Workload: Kueue makes another and queues the job anew",
+                "Mend what Kueue tells, then have the job queued anew: Kueue makes another Workload",
                 self.kubectl("delete", "workload", workload),
             )
             return

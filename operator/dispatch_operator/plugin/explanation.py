@@ -275,7 +275,7 @@ _PHASES: Mapping[Phase, Callable[[Facts, Advisor], Told]] = {
 
 def _may_run(facts: Facts, advisor: Advisor, now: float) -> Told:
     """Explain a job whose gate is open, by what the cluster says now; where that can't be read, by status."""
-    observed, status = facts.observed, facts.start.status
+    observed = facts.observed
     job = observed.train_job.obj
     if job is None or not is_ours(observed, job):
         return _by_status(facts, advisor)
@@ -296,8 +296,7 @@ def _may_run(facts: Facts, advisor: Advisor, now: float) -> Told:
     if cause is None:
         said = state.message.removeprefix(_GATE_IS_OPEN)
         return Told(f"its gate is open, and {said}", (), (advisor.ask_again(),), phase=state.phase)
-    del status
-    return _kept_by(cause, advisor)
+    return _kept_by(cause, state.message.removeprefix(NOTHING_RUNS), advisor)
 
 
 def _running(said: str, cause: Cause | None, advisor: Advisor) -> Told:
@@ -309,15 +308,14 @@ def _running(said: str, cause: Cause | None, advisor: Advisor) -> Told:
     )
 
 
-def _kept_by(cause: Cause, advisor: Advisor) -> Told:
+def _kept_by(cause: Cause, said: str, advisor: Advisor) -> Told:
     text = NOTHING_RUNS.removeprefix("the ").rstrip(": ")
-    steps = tuple(advisor.of_obstacle(cause))
-    return Told(f"its {text}", (f"{cause.reason}: {cause.message}",), steps, cause.reason, Phase.QUEUED)
+    return Told(f"its {text}", (said,), tuple(advisor.of_obstacle(cause)), cause.reason, Phase.QUEUED)
 
 
 def _by_status(facts: Facts, advisor: Advisor) -> Told:
     if cause := told_obstacle(facts.observed):
-        return _kept_by(cause, advisor)
+        return _kept_by(cause, f"{cause.reason}: {cause.message}", advisor)
     succeeded = facts.start.status.condition(Condition.SUCCEEDED)
     said = succeeded.message if succeeded else ""
     return Told(said.replace("the gate", "its gate", 1) or "it goes on", (), (advisor.ask_again(),))
