@@ -296,7 +296,9 @@ def _may_run(facts: Facts, advisor: Advisor, now: float) -> Told:
     if cause is None:
         said = state.message.removeprefix(_GATE_IS_OPEN)
         return Told(f"its gate is open, and {said}", (), (advisor.ask_again(),), phase=state.phase)
-    return _kept_by(cause, state.message.removeprefix(NOTHING_RUNS), advisor)
+    # Where the pods may not be looked at, status still tells.
+    said = state.message if state.message.startswith(NOTHING_RUNS) else f"{cause.reason}: {cause.message}"
+    return _kept_by(cause, said.removeprefix(NOTHING_RUNS), advisor)
 
 
 def _running(said: str, cause: Cause | None, advisor: Advisor) -> Told:
