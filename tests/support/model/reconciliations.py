@@ -10,6 +10,7 @@ from unittest import mock
 from dispatch_operator.api.models import backend, reading
 from dispatch_operator.controllers import orphaned_copies
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
+from dispatch_operator.kube import refused_statuses
 from dispatch_operator.kube.index import Key
 from dispatch_operator.reconcile import reconciler
 from dispatch_operator.reconcile.decide import decide
@@ -164,6 +165,7 @@ def quickly() -> Iterator[None]:
     with (
         mock.patch.object(asyncio, "sleep", at_once),
         mock.patch.object(reconciler.logger, "disabled", new=True),
+        mock.patch.object(refused_statuses.logger, "disabled", new=True),
         mock.patch.object(orphaned_copies.logger, "disabled", new=True),
         mock.patch.object(reading, "parse", parse),
         mock.patch.object(backend, "parse", parse),
