@@ -30,7 +30,7 @@ PHASES = {"gated": 1, "running": 2, "held": 3, "succeeded": 4, "failed": 5}
 """The submission that is brought into each phase."""
 STATUSES = {
     "gated": "Created",
-    # The SDK says Running only of a job without any condition, and one that was suspended before has one.
+    # Running is said only of a job without conditions; one that was suspended has one (kubeflow/sdk#803, SDK 0.5).
     "running": "Created",
     "held": "Created",
     "succeeded": "Complete",

@@ -5,10 +5,11 @@ from typing import Any
 
 from cluster.conftest import USER
 from support.builders import NAME
-from support.kueue import CHECK, checks_of, condition_of, workloads_denied
+from support.kueue import CHECK, checks_of, condition_of, set_check, workloads_denied
 from support.waiting import throughout, until
 
 from .conftest import QueuedTeam
+from .test_waiting import with_another_check
 
 Object = dict[str, Any]
 
@@ -88,6 +89,32 @@ def test_a_held_jobs_workload_that_somebody_deleted_is_held_again(team: QueuedTe
     throughout("nothing runs", lambda: not team.all("pods"), seconds=2)
     team.set_gate("llama-s1", "Open")
     team.until_phase("llama-s1", "Running")
+
+
+def test_a_release_that_meets_a_rejected_check_says_the_cure(team: QueuedTeam) -> None:
+    team.until_probed()
+    other = with_another_check(team)
+    team.start(gate="Open")
+    team.until_told("llama-s1", "Succeeded", f"admission check {other} is Pending")
+    team.set_gate("llama-s1", "Held")
+    team.until_phase("llama-s1", "Held")
+    set_check(team.cluster, team.workload(), other, "Rejected")
+    team.set_gate("llama-s1", "Open")
+    name = team.workload()["metadata"]["name"]
+    cure = ("delete", "workload", name, "-n", team.namespace)
+    told = f"admission check {other} is Rejected: set by a test"
+    team.until_told("llama-s1", "Succeeded", "Queued", told, f"kubectl {' '.join(cure)}")
+    assert team.workload()["spec"]["active"] is True
+    # Neither another hold nor its release revives it; the cure does.
+    team.set_gate("llama-s1", "Held")
+    team.until_phase("llama-s1", "Held")
+    team.set_gate("llama-s1", "Open")
+    team.until_told("llama-s1", "Succeeded", "Queued", told)
+    throughout("it stays out", lambda: checks_of(team.workload())[other] == "Rejected", seconds=2)
+    team.kubectl(*cure, "--wait=false")
+    until("another Workload", lambda: checks_of(team.workload()).get(other) == "Pending")
+    set_check(team.cluster, team.workload(), other, "Ready")
+    team.until_phase("llama-s1", "Succeeded")
 
 
 def deactivated(team: QueuedTeam, but: str = "") -> Object | None:
