@@ -3,18 +3,20 @@
 import json
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from controlplane import Cluster
-from support.chart import CHART, Object, documents, helm, render
+from support.chart import CHART, ROOT, Object, documents, helm, render
 from support.install import apply, ensure_namespace, kubectl_apply
+from support.release import Release
 from support.waiting import until
 
 SERVED = ["chart-a", "chart-b"]
-# Kwok lets a pod succeed after a second unless it is told otherwise.
-STAYS = {"podAnnotations": {"test.kwok.x-k8s.io/outcome": "run-forever"}}
+OF_TEST = "--selector=app.kubernetes.io/name=dispatch-operator-test"
+MONITORING = ROOT / "tests" / "data" / "monitoring-crds"
 
 
 @pytest.fixture(scope="module")
@@ -23,24 +25,22 @@ def namespace(cluster: Cluster) -> str:
     name = "chart"
     for one in (name, *SERVED):
         ensure_namespace(cluster, one)
+    for crd in sorted(MONITORING.glob("*.yaml")):
+        cluster.kubectl("apply", "--server-side", f"--filename={crd}")
+        cluster.kubectl("wait", "--for=condition=Established", f"--filename={crd}")
     cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
     return name
 
 
 @pytest.fixture
-def release(cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def release(cluster: Cluster, namespace: str) -> Callable[..., str]:
     """Helm's commands on a release in that namespace."""
-    for name, value in cluster.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("HELM_CACHE_HOME", str(cluster.folder / "helm-cache"))
+    made = Release(cluster, namespace, "tried")
 
     def run(command: str, *arguments: str, **values: Any) -> str:
-        chart = [str(CHART), "--values=-"] if command != "uninstall" else []
         # The CRDs are here already, as those of a release that had them in its folder `crds` are.
-        chart += ["--take-ownership"] if command == "install" else []
-        return helm(
-            command, "tried", *chart, f"--namespace={namespace}", "--wait", *arguments, input=json.dumps(values)
-        )
+        owner = ["--take-ownership"] if command == "install" else []
+        return made.helm(command, *owner, *arguments, **values)
 
     return run
 
@@ -72,6 +72,14 @@ VALUES: dict[str, Object] = {
         "priorityClassName": "system-cluster-critical",
         "dnsPolicy": "ClusterFirst",
     },
+    "watched by Prometheus": {
+        "metrics": {
+            "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "interval": "30s"},
+            "podMonitor": {"enabled": True, "interval": "1m"},
+            "rules": {"enabled": True, "labels": {"a": "b"}},
+            "dashboard": {"enabled": True},
+        },
+    },
     "labels and other names": {
         "commonLabels": {"team": "ml"},
         "podLabels": {"a": "b"},
@@ -99,14 +107,22 @@ def test_the_api_server_takes_every_object(cluster: Cluster, namespace: str, val
 def test_a_release_is_installed_changed_and_uninstalled(
     cluster: Cluster, namespace: str, release: Callable[..., str]
 ) -> None:
-    release("install", **STAYS)
+    release("install")
     # Helm has waited for it: the pod is allowed here, and its account exists.
     (pod,) = owned(cluster, "pods", f"--namespace={namespace}")
     assert pod["spec"]["containers"][0]["args"][:2] == ["run", "--all-namespaces"]
     assert [volume for volume in pod["spec"]["volumes"] if "projected" in volume]
     assert "dispatchstarts" in resources(cluster)
 
-    release("upgrade", namespaces=SERVED, **STAYS)
+    with ThreadPoolExecutor() as beside:
+        tested = beside.submit(release, "test")
+        # The simulated kubelet runs it, and knows no end; what it asks and says, tests/unit/test_check_operator.py tells.
+        until("the test's pod runs", lambda: "Running" in cluster.kubectl("get", "pods", f"-n={namespace}", OF_TEST))
+        ends = ("--subresource=status", "--type=merge", '--patch={"status":{"phase":"Succeeded"}}')
+        cluster.kubectl("patch", "pod", "tried-dispatch-operator-ready-test", f"-n={namespace}", *ends)
+        assert "Succeeded" in tested.result()
+
+    release("upgrade", namespaces=SERVED)
     args = {tuple(pod["spec"]["containers"][0]["args"][:3]) for pod in running(cluster, namespace)}
     assert args == {("run", "--namespace=chart-a", "--namespace=chart-b")}
     assert resources(cluster) == {
@@ -128,13 +144,13 @@ def test_a_namespace_may_be_named_that_does_not_exist_yet_or_goes(
     cluster: Cluster, namespace: str, release: Callable[..., str]
 ) -> None:
     served = {"namespaces": [SERVED[0], "chart-later"]}
-    told = release("install", **served, **STAYS)
+    told = release("install", **served)
     assert "chart-later does not exist now" in told
     assert f"{SERVED[0]} does not exist now" not in told
     assert bound(cluster) == {SERVED[0], namespace}
 
     ensure_namespace(cluster, "chart-later")
-    assert "does not exist now" not in release("upgrade", **served, **STAYS)
+    assert "does not exist now" not in release("upgrade", **served)
     assert bound(cluster) == {SERVED[0], "chart-later", namespace}
 
     # While it can't go yet nothing can be made in it, and its binding may be gone.
@@ -142,12 +158,12 @@ def test_a_namespace_may_be_named_that_does_not_exist_yet_or_goes(
     apply(cluster, [{**held, "metadata": {**held["metadata"], "finalizers": ["example.com/wait"]}}])
     cluster.kubectl("delete", "namespace", "chart-later", "--wait=false")
     until("its binding is gone", lambda: bound(cluster) == {SERVED[0], namespace})
-    release("upgrade", **served, **STAYS)
+    release("upgrade", **served)
     cluster.kubectl(
         "patch", "configmap", "held", "-n=chart-later", "--type=merge", '--patch={"metadata":{"finalizers":null}}'
     )
     cluster.kubectl("wait", "namespace/chart-later", "--for=delete", "--timeout=60s")
-    assert "chart-later does not exist now" in release("upgrade", **served, **STAYS)
+    assert "chart-later does not exist now" in release("upgrade", **served)
     release("uninstall")
 
 
@@ -189,4 +205,8 @@ def resources(cluster: Cluster) -> set[str]:
 def running(cluster: Cluster, namespace: str) -> list[Object]:
     """Return the release's pods that are not on their way out."""
     pods = owned(cluster, "pods", f"--namespace={namespace}")
-    return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not is_of_test(pod)]
+
+
+def is_of_test(pod: Object) -> bool:
+    return bool(pod["metadata"]["annotations"].get("helm.sh/hook") == "test")

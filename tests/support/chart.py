@@ -1,6 +1,7 @@
 """The chart, as helm renders it."""
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -26,14 +27,29 @@ def _program() -> Path:
     return build_helm()
 
 
-def helm(*arguments: str, input: str | None = None) -> str:  # noqa: A002 - as subprocess.run calls it.
+def helm(
+    *arguments: str,
+    input: str | None = None,  # noqa: A002 - as subprocess.run calls it.
+    environment: Mapping[str, str] | None = None,
+) -> str:
     """Run helm, which is built at its first use, and return what it printed.
+
+    Args:
+        arguments: Its own.
+        input: What it reads.
+        environment: Variables besides those of this process, such as a cluster's.
 
     Raises:
         HelmError: It exited with a status other than 0.
     """
     done = subprocess.run(
-        [_program(), *arguments], input=input, capture_output=True, text=True, check=False, timeout=60
+        [_program(), *arguments],
+        input=input,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **(environment or {})},
     )
     if done.returncode:
         raise HelmError(done.stdout + done.stderr)
