@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from controlplane import Cluster
-from support.chart import CHART, ROOT, Object, documents, helm, render
+from support.chart import CHART, Object, documents, helm, render
 from support.install import apply, ensure_namespace, kubectl_apply
 from support.release import Release
 from support.waiting import until
 
 SERVED = ["chart-a", "chart-b"]
 OF_TEST = "--selector=app.kubernetes.io/name=dispatch-operator-test"
-MONITORING = ROOT / "tests" / "data" / "monitoring-crds"
+MONITORED = {"servicemonitors": "ServiceMonitor", "podmonitors": "PodMonitor", "prometheusrules": "PrometheusRule"}
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +25,30 @@ def namespace(cluster: Cluster) -> str:
     name = "chart"
     for one in (name, *SERVED):
         ensure_namespace(cluster, one)
-    for crd in sorted(MONITORING.glob("*.yaml")):
-        cluster.kubectl("apply", "--server-side", f"--filename={crd}")
-        cluster.kubectl("wait", "--for=condition=Established", f"--filename={crd}")
+    apply(cluster, [_served(plural, kind) for plural, kind in MONITORED.items()])
+    for plural in MONITORED:
+        cluster.kubectl(
+            "wait", "--for=condition=Established", f"customresourcedefinition/{plural}.monitoring.coreos.com"
+        )
     cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
     return name
+
+
+def _served(plural: str, kind: str) -> Object:
+    """Return a CRD that only serves a kind of the Prometheus operator: its schemas are not to be had here."""
+    group = "monitoring.coreos.com"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"plural": plural, "kind": kind},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
 
 
 @pytest.fixture
