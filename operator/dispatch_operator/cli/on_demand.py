@@ -1,6 +1,8 @@
 """A group of commands of which each is imported when it is called: the help of all imports none."""
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -8,6 +10,17 @@ import click
 
 from dispatch_operator.cli.output import Commands
 from dispatch_operator.kube.on_demand import import_models_on_demand
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep Python from looking for garbage among what is imported: there is none, now and later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class Listed(NamedTuple):
@@ -35,7 +48,8 @@ class OnDemand(Commands):
             return None
         import_models_on_demand()
         found = self._listed[cmd_name]
-        command: click.Command = getattr(import_module(found.module), found.name)
+        with _uncollected():
+            command: click.Command = getattr(import_module(found.module), found.name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's own.
