@@ -127,6 +127,8 @@ async def test_each_phase_reads_as_it_should(
         if change:
             change(api)
         await operator.reconcile()
+        # A watch has told of what there is.
+        await operator.reconcile()
     start = operator.start()
     assert (start["status"]["phase"], kstatus.of(start)) == (phase, want)
     assert table()[phase] == want

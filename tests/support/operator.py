@@ -11,6 +11,7 @@ from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.events import Event, Owned
 from dispatch_operator.reconcile.inquiries import Inquiries
+from dispatch_operator.reconcile.just_created import JustCreated
 from dispatch_operator.reconcile.reconciler import Reconciler
 from dispatch_operator.reconcile.status import POINTER
 from support.builders import NAMESPACE
@@ -45,6 +46,7 @@ class FakeOperator:
     checks_invariants: bool = True
     inquiries: Inquiries = field(default_factory=Inquiries)
     refused: RefusedStatuses = field(default_factory=lambda: RefusedStatuses("DispatchStart"))
+    just_created: JustCreated = field(default_factory=JustCreated)
 
     def watch(self) -> None:
         """Let the cache catch up with the API server."""
@@ -66,6 +68,7 @@ class FakeOperator:
             lambda: self.now,
             self.inquiries,
             refused=self.refused,
+            just_created=self.just_created,
         )
         result = await reconciler.reconcile(Key(NAMESPACE, name))
         for start in self.api.all("DispatchStart") if self.checks_invariants else ():

@@ -37,6 +37,7 @@ from dispatch_operator.reconcile.actions import (
 from dispatch_operator.reconcile.decide import decide
 from dispatch_operator.reconcile.events import Event, Owned, of_expiry
 from dispatch_operator.reconcile.inquiries import Inquiries, spread
+from dispatch_operator.reconcile.just_created import SOON, JustCreated
 from dispatch_operator.reconcile.observation import Answer, Observation, Observed
 from dispatch_operator.reconcile.status import brief
 from dispatch_operator.records.base import KubeObject
@@ -78,6 +79,7 @@ class Reconciler:
     inquiries: Inquiries = field(default_factory=Inquiries)
     shared_reads: SharedReads[Answer | ApiError] = field(default_factory=SharedReads)
     refused: RefusedStatuses = field(default_factory=lambda: RefusedStatuses(Kind.DISPATCH_START))
+    just_created: JustCreated = field(default_factory=JustCreated)
 
     async def reconcile(self, key: Key, *, woken: float | None = None) -> Result:
         """Bring one DispatchStart as far as it goes now.
@@ -99,7 +101,7 @@ class Reconciler:
                 # What a precondition failed on was changed by somebody: it is looked at once more.
                 if contested and decision.requeue_after is None:
                     return replace(decision, requeue=True)
-                return _not_for_ever(decision, observed)
+                return _not_for_ever(self._until_told(key, decision), observed)
             begun = self.clock()
             if decision.slot in {Slot.TRAINER_JOB, Slot.LOCAL_QUEUE}:
                 self.inquiries.made(key, begun)
@@ -131,6 +133,10 @@ class Reconciler:
                     continue
             else:
                 self._keep_written(observed, decision, answer)
+                if isinstance(decision, Create) and isinstance(answer, TrainJob):
+                    self.just_created.note(key, answer, self.clock())
+                elif isinstance(decision, Delete):
+                    self.just_created.forget(key)
                 if isinstance(decision, PatchStatus):
                     self.refused.forget(key)
                 if isinstance(decision, PatchStatus) and (lacking := _lacking(decision.status, answer)):
@@ -164,13 +170,26 @@ class Reconciler:
         return replace(again, created=observed.created) if again and same else again
 
     def _observe(self, key: Key) -> Observed | None:
-        observed = observe(self.store, key)
+        observed = observe(self.store, key, self._just_started(key))
         if observed is None:
             self.refused.forget(key)
+        if observed is None or self.store.get(TrainJob, key.namespace, observed.start.target) is not None:
+            self.just_created.forget(key)
         if observed is None or (observed.start.status.phase or Phase.PENDING).is_end:
             self.inquiries.forget(key)
             return observed
         return replace(observed, last_inquiry=self.inquiries.last(key, self.clock()))
+
+    def _just_started(self, key: Key) -> TrainJob | None:
+        """Return the TrainJob of a Start that is whole, where a watch need not have told of it yet."""
+        start, job = self.store.get(DispatchStart, *key), self.just_created.get(key, self.clock())
+        reference = start.status.reference if start is not None and start.status.says_started else None
+        return job if job is not None and reference is not None and reference.uid == job.metadata.uid else None
+
+    def _until_told(self, key: Key, result: Result) -> Result:
+        """Have a TrainJob looked for that no watch has told of: it may be gone, and its end be told already."""
+        untold = result == Result() and self._just_started(key) is not None
+        return Result(requeue_after=SOON) if untold else result
 
     def _tell_of_expiry(self, start: DispatchStart, made: Delete, answer: Answer | ApiError) -> None:
         if not isinstance(answer, ApiError):
@@ -192,13 +211,19 @@ class Reconciler:
         self.record_events(before, answer)
 
 
-def observe(store: Store, key: Key) -> Observed | None:
-    """Begin a reconcile with what the watches told; None when the DispatchStart is gone."""
+def observe(store: Store, key: Key, just_started: TrainJob | None = None) -> Observed | None:
+    """Begin a reconcile with what the watches told; None when the DispatchStart is gone.
+
+    Args:
+        store: What they told.
+        key: Of the DispatchStart.
+        just_started: Its TrainJob, where they need not have told of it yet.
+    """
     start = store.get(DispatchStart, *key)
     if start is None:
         return None
     namespace, target = key.namespace, start.target
-    job = store.get(TrainJob, namespace, target)
+    job = store.get(TrainJob, namespace, target) or just_started
     return Observed(
         start=start,
         backend=Observation(store.get(DispatchBackend, namespace, start.backend)),

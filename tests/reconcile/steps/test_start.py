@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from dispatch_operator.reconcile.actions import Result
+from dispatch_operator.reconcile.just_created import SOON
 from support.builders import NAME, NAMESPACE
 from support.fake_api import FakeApi
 from support.operator import FakeOperator, conditions
+from support.records import watched
 
 COPY, JOB = "TrainingRuntime", "TrainJob"
 STEPS = ("RequestValid", "RuntimeCopied", "TrainJobCreated", "OwnerSet", "ReadBack")
@@ -37,6 +40,42 @@ async def test_a_start_makes_six_requests_and_a_second_look_makes_none(api: Fake
     api.requests.clear()
     await operator.reconcile()
     assert api.requests == []
+
+
+async def test_a_watch_that_has_not_told_of_the_new_train_job_yet_costs_no_read(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    await operator.reconcile()
+    api.requests.clear()
+    operator.watch()
+    (job,) = api.all(JOB)
+    operator.store.drop(watched(job))
+    assert (await operator.reconcile(stale=True)).requeue_after == SOON
+    assert api.requests == []
+    # One that it should have told of by now is looked for.
+    operator.now += 6
+    await operator.reconcile(stale=True)
+    assert [str(request) for request in api.requests] == ["get TrainJob"]
+
+
+async def test_a_new_train_job_whose_end_was_told_before_it_was_known_is_missed_soon(
+    api: FakeApi, operator: FakeOperator
+) -> None:
+    await operator.reconcile()
+    api.remove(JOB, NAMESPACE, NAME)
+    result = await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Gated"
+    operator.now += (result.requeue_after or 0.0) + 0.1
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Lost"
+
+
+async def test_a_new_train_job_that_a_watch_has_told_of_is_missed_at_once(api: FakeApi, operator: FakeOperator) -> None:
+    await operator.reconcile()
+    assert await operator.reconcile() == Result()
+    api.remove(JOB, NAMESPACE, NAME)
+    await operator.reconcile()
+    assert operator.start()["status"]["phase"] == "Lost"
 
 
 async def test_a_start_ends_gated_with_one_owned_copy(api: FakeApi, operator: FakeOperator) -> None:
