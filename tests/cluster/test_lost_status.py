@@ -10,7 +10,8 @@ import yaml
 
 from support.builders import make_start
 from support.install import kubectl_apply
-from support.waiting import until
+from support.service import Service
+from support.waiting import throughout, until
 
 from .conftest import Object, Team
 from .test_main_path import runtime_as_wanted
@@ -56,7 +57,9 @@ def test_a_gated_job_whose_status_is_nulled_is_neither_opened_nor_stopped(team: 
     assert jobs_of(team) == []
 
 
-def test_an_older_crd_that_prunes_the_reference_stops_no_running_job(team: Team) -> None:
+def test_an_older_crd_that_prunes_the_reference_stops_no_running_job_and_begins_nothing(
+    team: Team, operator: Service
+) -> None:
     extensions = runtime_as_wanted(team, {"outcome": "run-forever"})
     team.apply(make_start(gate="Open", extensions=extensions))
     before = team.until_phase("llama-s1", "Running")["status"]
@@ -67,14 +70,15 @@ def test_an_older_crd_that_prunes_the_reference_stops_no_running_job(team: Team)
     kubectl_apply(team.cluster, [older], "--force-conflicts")
     try:
         until("it is pruned", lambda: "reference" not in team.get("dispatchstart", "llama-s1")["status"])
-        # Any change has the operator look at it; the second shows that it has, and that others are started all the same.
+        # Any change has the operator look at it, and nothing is begun for another.
         team.patch("dispatchstart", "llama-s1", {"metadata": {"annotations": {"looked": "at"}}})
+        until("it is told", lambda: "does not keep status.reference: upgrade the CRDs" in operator.log.read_text())
         team.apply(make_start("second", submission=2, extensions=extensions))
-        until("the second has a TrainJob", lambda: len(jobs_of(team)) == 2)
+        throughout("the second waits", lambda: len(jobs_of(team)) == 1, seconds=3)
     finally:
         kubectl_apply(team.cluster, [crd], "--force-conflicts")
-    until("it is recorded anew", lambda: _recorded(team)["reference"] == before["reference"])
-    team.until_phase("second", "Gated")
+    until("it is recorded anew", lambda: _recorded(team)["reference"] == before["reference"], seconds=90)
+    team.until_phase("second", "Gated", seconds=90)
     same = team.get("trainjob", job["metadata"]["name"])
     assert (same["metadata"]["uid"], same["spec"]["suspend"]) == (job["metadata"]["uid"], False)
 

@@ -403,7 +403,7 @@ async def test_a_field_that_an_older_crd_prunes_is_told_and_stops_nothing(
         await operator.reconcile()
         assert len(api.writes()) <= 2
         assert not {"delete", "create"} & {request.verb for request in api.requests}
-    assert f"the served CRD does not keep status.{field}" in caplog.text
+    assert f"dispatchstarts.dispatch.phpboyscout.uk, v1alpha1, does not keep status.{field}: upgrade" in caplog.text
     assert api.one(JOB)["metadata"]["uid"] == job["metadata"]["uid"]
 
 

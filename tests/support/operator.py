@@ -6,6 +6,7 @@ from typing import Any
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.controllers.watches import is_relevant
 from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.outdated_crd import OutdatedCrd
 from dispatch_operator.kube.refused_statuses import RefusedStatuses
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
@@ -47,6 +48,7 @@ class FakeOperator:
     inquiries: Inquiries = field(default_factory=Inquiries)
     refused: RefusedStatuses = field(default_factory=lambda: RefusedStatuses("DispatchStart"))
     just_created: JustCreated = field(default_factory=JustCreated)
+    outdated: OutdatedCrd = field(default_factory=lambda: OutdatedCrd("dispatchstarts"))
 
     def watch(self) -> None:
         """Let the cache catch up with the API server."""
@@ -69,6 +71,7 @@ class FakeOperator:
             self.inquiries,
             refused=self.refused,
             just_created=self.just_created,
+            outdated=self.outdated,
         )
         result = await reconciler.reconcile(Key(NAMESPACE, name))
         for start in self.api.all("DispatchStart") if self.checks_invariants else ():

@@ -14,6 +14,7 @@ from dispatch_operator.api.label_selector import LabelSelector
 from dispatch_operator.controllers import frame
 from dispatch_operator.controllers.frame import Elect, Frame
 from dispatch_operator.controllers.watches import WATCHES
+from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.leader_election import LeaseLostError
 from dispatch_operator.kube.reflector import Reflector
 from dispatch_operator.kube.reflectors import ReflectorEndedError
@@ -250,3 +251,12 @@ def names() -> set[str]:
     """Return the tasks of ours that go on; those of the server in this process are its own."""
     ours = ("reflector", "event recorder", "Frame", "WorkQueue")
     return {str(task) for task in asyncio.all_tasks() if any(word in str(task) for word in ours)}
+
+
+async def test_a_served_crd_that_drops_what_is_recorded_makes_the_operator_unready() -> None:
+    async with WholeServer().serving() as client, Serving(client) as serving:
+        await asyncio.sleep(4)
+        assert serving.frame.unready(60.0) == []
+        serving.frame.outdated.note(Key("team-a", "llama-s1"), "status.reference")
+        (problem,) = serving.frame.unready(60.0)
+        assert problem.endswith("does not keep status.reference: upgrade the CRDs (team-a/llama-s1)")

@@ -135,7 +135,7 @@ async def _run(options: Options) -> None:
 
         async def serve() -> None:
             frame = Frame(client, options.namespaces, options.selector)
-            health.unready = frame.reflectors.unready
+            health.unready = frame.unready
             health.remarks = frame.reflectors.absences
             health.collectors = (frame.collector,)
             LEADER.set(1)

@@ -12,7 +12,7 @@ from typing import cast
 from dispatch_operator import __version__
 from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import BackendGate, BackendState
-from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.kinds import RESOURCES, Kind
 from dispatch_operator.api.models import Backend
 from dispatch_operator.api.models.status import BackendStatus
 from dispatch_operator.checks.required_fields import NEEDED, needed_apis
@@ -21,6 +21,7 @@ from dispatch_operator.kube.backoff import LAST_SECONDS, backoff
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.outdated_crd import OutdatedCrd
 from dispatch_operator.kube.refused_statuses import RefusedStatuses
 from dispatch_operator.kube.store import Store
 from dispatch_operator.metrics.instruments import PROBES
@@ -84,6 +85,7 @@ class BackendController:
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     version: str = __version__
+    outdated: OutdatedCrd = field(default_factory=lambda: OutdatedCrd(RESOURCES[Kind.DISPATCH_START].plural))
     _served: Served = field(init=False)
     _probe: Probe = field(init=False)
     _attempts: dict[Key, Attempt] = field(default_factory=dict)
@@ -146,7 +148,9 @@ class BackendController:
         now_rests_on = await self._basis(backend, age=CHECK_SECONDS)
         why = why_again(backend, now_rests_on, self.clock())
         wait = self._wait(key, backend, now_rests_on) if why else expires_in(backend, self.clock())
-        if wait > 0:
+        if wait > 0 or self.outdated.problems():
+            # A probe creates what a Start does.
+            wait = wait if wait > 0 else CHECK_SECONDS
             return Result(requeue_after=min(wait, CHECK_SECONDS, left or CHECK_SECONDS))
         return await self._prove(key)
 

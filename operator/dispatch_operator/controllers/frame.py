@@ -70,7 +70,8 @@ class Frame:
         clock = client.clock
         self._recorder = EventRecorder(client, clock)
         reconciler = Reconciler(client, store, self._recorder.record_events, self._recorder.tell, clock)
-        backends = BackendController(client, store, self._recorder.record_events, clock)
+        self.outdated = reconciler.outdated
+        backends = BackendController(client, store, self._recorder.record_events, clock, outdated=reconciler.outdated)
         leftovers = Leftovers(ForegroundDeletion(client, store), OrphanedCopies(client, store))
 
         def reconcile_start(key: Key) -> Awaitable[Result]:
@@ -125,6 +126,10 @@ class Frame:
                 await session.close()
         if self._work and not self._work.cancelled():
             self._work.result()
+
+    def unready(self, patience: float) -> list[str]:
+        """Say what keeps the operator from its work; a watch may be down for so many seconds."""
+        return [*self.reflectors.unready(patience), *self.outdated.problems()]
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

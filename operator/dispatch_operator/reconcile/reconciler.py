@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any
 
 from dispatch_operator.api.enums import Condition, ConditionStatus, Phase
-from dispatch_operator.api.kinds import Kind
+from dispatch_operator.api.kinds import RESOURCES, Kind
 from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.index import Key
+from dispatch_operator.kube.outdated_crd import OutdatedCrd
 from dispatch_operator.kube.refused_statuses import RefusedStatuses
 from dispatch_operator.kube.shared_reads import SharedReads
 from dispatch_operator.kube.store import Store
@@ -58,6 +59,8 @@ FAILED_COPIES = 3
 LOOK_AGAIN = 600.0
 """Seconds, at most, until what waits without an end is looked at again."""
 
+HELD_BACK = 30.0
+"""Seconds after which what waits for newer CRDs is looked at again."""
 SHARED = frozenset({Slot.BACKEND, Slot.RUNTIME})
 """What many DispatchStarts read."""
 
@@ -80,6 +83,7 @@ class Reconciler:
     shared_reads: SharedReads[Answer | ApiError] = field(default_factory=SharedReads)
     refused: RefusedStatuses = field(default_factory=lambda: RefusedStatuses(Kind.DISPATCH_START))
     just_created: JustCreated = field(default_factory=JustCreated)
+    outdated: OutdatedCrd = field(default_factory=lambda: OutdatedCrd(RESOURCES[Kind.DISPATCH_START].plural))
 
     async def reconcile(self, key: Key, *, woken: float | None = None) -> Result:
         """Bring one DispatchStart as far as it goes now.
@@ -98,10 +102,15 @@ class Reconciler:
                 break
             decision = decide(observed, self.clock())
             if isinstance(decision, Result):
+                if not decision.requeue:
+                    self.outdated.settle(key)
                 # What a precondition failed on was changed by somebody: it is looked at once more.
                 if contested and decision.requeue_after is None:
                     return replace(decision, requeue=True)
                 return _not_for_ever(self._until_told(key, decision), observed)
+            records = isinstance(decision, PatchStatus)
+            if isinstance(decision, Create | Patch | PatchStatus) and self.outdated.holds_back(key, records=records):
+                return Result(requeue_after=HELD_BACK)
             begun = self.clock()
             if decision.slot in {Slot.TRAINER_JOB, Slot.LOCAL_QUEUE}:
                 self.inquiries.made(key, begun)
@@ -141,8 +150,10 @@ class Reconciler:
                     self.refused.forget(key)
                 if isinstance(decision, PatchStatus) and (lacking := _lacking(decision.status, answer)):
                     # Only what the answer holds is acted on, and what it lacks would be written over and over.
-                    logger.warning("%s/%s: the served CRD does not keep %s; upgrade the CRDs", *key, lacking)
+                    self.outdated.note(key, lacking)
                     return Result(requeue=True)
+                if records:
+                    self.outdated.settle(key)
             observed = observed.apply(decision, answer, begun)
         return Result(requeue=observed is not None)
 
@@ -173,6 +184,7 @@ class Reconciler:
         observed = observe(self.store, key, self._just_started(key))
         if observed is None:
             self.refused.forget(key)
+            self.outdated.settle(key)
         if observed is None or self.store.get(TrainJob, key.namespace, observed.start.target) is not None:
             self.just_created.forget(key)
         if observed is None or (observed.start.status.phase or Phase.PENDING).is_end:
