@@ -23,7 +23,7 @@ def person(team: Team) -> Person:
 def test_a_start_is_shown_opened_held_and_cancelled(team: Team, person: Person) -> None:
     allow(team, runtime("forever"))
     name = start(team, 1, "forever", nodes=2)
-    person.until_told("explain", name, says=f"{name} is Running: it runs: 2 of 2 of the trainer's pods run.")
+    person.until_told("explain", name, says=f"{name} is Running: 2 of 2 of the trainer's pods run.")
     shown = person.told("status", name).splitlines()
     assert shown[0] == f"DispatchStart/{name} Running: 2 of 2 of the trainer's pods run"
     assert shown[1:4] == [
@@ -41,7 +41,7 @@ def test_a_start_is_shown_opened_held_and_cancelled(team: Team, person: Person) 
     assert (logs.returncode, logs.stdout) == (1, "")
     assert logs.stderr.count(f"{NAME}-node-0-") >= 2
     assert "the gate was Open, and is Held now" in person.told("hold", name)
-    person.until_told("explain", name, says="it is held: its job is stopped")
+    person.until_told("explain", name, says=f"{name} is Held: its job is stopped")
     assert person.told("open", name).startswith(f"dispatchstart/{name}: the gate was Held, and is Open now")
     team.until_phase(name, "Running")
     assert "is Cancelled now" in person.told("cancel", name, "--yes")
@@ -66,7 +66,7 @@ def test_each_end_is_waited_for_while_a_table_follows(team: Team, person: Person
     assert watching.returncode == 130
     for name, phase in ((succeeds, "Succeeded"), ("refused", "Refused"), (fails, "Failed"), (forever, "Lost")):
         assert any(line.startswith(f"{name} {phase} ") for line in lines), (name, lines)
-    assert "its job failed (NonZeroExitCode, exit code 1)" in person.told("explain", fails)
+    assert "the cause is NonZeroExitCode, exit code 1" in person.told("explain", fails)
 
 
 def test_what_went_wrong_is_explained_before_the_operator_asks(team: Team, person: Person) -> None:

@@ -17,7 +17,8 @@ from dispatch_operator.plugin import session
 from dispatch_operator.plugin.advice import split
 from dispatch_operator.plugin.main import COMMANDS, main
 from dispatch_operator.plugin.session import Kubectl, Target
-from support.builders import make_backend, make_condition, make_runtime, make_start
+from dispatch_operator.reconcile.backend.status import NOT_PROBED
+from support.builders import NAME, make_backend, make_condition, make_runtime, make_start
 from support.fake_api import always, refusal
 from support.plugin import World, world_of
 from support.records import at
@@ -161,6 +162,39 @@ def test_a_gate_is_moved(arguments: list[str], gate: str, says: str) -> None:
     assert at(patch.body, "metadata", "uid") == asked.api.one("DispatchStart")["metadata"]["uid"]
 
 
+@pytest.mark.parametrize("gate", ["Closed", "Open"])
+@pytest.mark.parametrize("problem", ["was changed", "is gone"])
+def test_a_gate_that_stays_closed_is_not_said_to_open(gate: str, problem: str) -> None:
+    async def altered(made: World) -> None:
+        await made.started()
+        if problem == "is gone":
+            made.api.remove("TrainingRuntime", "team-a", NAME)
+        else:
+            made.api.edit("TrainingRuntime", lambda copy: copy["spec"].update(mlPolicy={"numNodes": 2}))
+        made.api.edit("DispatchStart", lambda start: start["spec"].update(gate=gate))
+        await made.operator.settle()
+
+    asked = world_of(altered)
+    result = asked.ask("open", "llama-s1")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "in its spec, but it stays closed: the copy, TrainingRuntime" in result.stderr
+    assert problem in result.stderr
+    assert result.stderr.endswith("; kubectl dispatch explain llama-s1 -n team-a says what to do\n")
+    assert gate_of(asked) == "Open"
+
+
+@pytest.mark.parametrize(
+    ("phase", "says"),
+    [
+        ("Pending", "no job of it was made, and none will be"),
+        ("InFlight", "what was begun of it is taken away"),
+    ],
+)
+def test_of_a_start_without_a_job_no_job_is_said_to_be_stopped(phase: str, says: str) -> None:
+    told = world({**make_start(), "status": {"phase": phase}}).ask("cancel", "llama-s1", "--yes").stdout
+    assert told == f"dispatchstart/llama-s1: the gate was Closed, and is Cancelled now: {says}\n"
+
+
 def test_a_gate_that_is_there_already_is_left_alone() -> None:
     asked = world(make_start(gate="Open"))
     result = asked.ask("open", "llama-s1")
@@ -265,6 +299,19 @@ def test_every_problem_of_a_backend_is_told_with_what_to_do() -> None:
     assert """kubectl patch dispatchbackend default --type=merge '-p={"spec":{"state":"Open"}}' -n team-a""" in shown
     assert f"Remedy: {next(rule.remedy for rule in RULES if rule.id == 'not-suspended')}" in shown
     assert all(lines[lines.index(f"  {one}") + 1].startswith("    ") for one in problems)
+
+
+def test_a_gate_that_was_not_probed_is_no_problem_of_its_own() -> None:
+    backend = proven()
+    backend["status"]["gates"][0] |= {"proven": False, "reason": "the cluster drops a field"}
+    for gate in backend["status"]["gates"][1:]:
+        gate |= {"proven": False, "reason": NOT_PROBED}
+    backend["status"]["conditions"] = [make_condition("Ready", "False", "ObserveOnly", "x")]
+    code, lines = report(world(backend, make_runtime()))
+    assert code == 1
+    first = lines.index(f"  skipped: start-gate: {NOT_PROBED}")
+    assert lines[first + 1] == f"  skipped: collected: {NOT_PROBED}"
+    assert lines[first + 2].startswith("  note: ")
 
 
 def test_programs_are_told_the_same_of_a_backend() -> None:

@@ -2,12 +2,16 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from dispatch_operator.api.enums import Phase
+from dispatch_operator.plugin.main import main
+from dispatch_operator.reconcile.backend.status import NOT_PROBED
 from dispatch_operator.reconcile.steps import await_workload
 from support.builders import NAME, make_backend, make_condition, make_runtime, make_start
 from support.fake_api import FakeApi, always, refusal, unanswered
@@ -46,6 +50,18 @@ async def backend_observe_only(world: World) -> None:
     reason = "the cluster changed spec.trainer.image"
     backend["status"]["gates"][0] |= {"proven": False, "reason": reason}
     told = f"fields-kept is not proven: {reason}"
+    backend["status"]["conditions"] = [make_condition("Ready", "False", "ObserveOnly", told)]
+    world.begin(backend=backend)
+    await world.operator.settle()
+
+
+async def backend_of_which_one_gate_was_probed(world: World) -> None:
+    backend = make_backend()
+    reason = "the cluster changed spec.trainer.image"
+    gates = {"fields-kept": reason, "start-gate": NOT_PROBED, "collected": NOT_PROBED}
+    for gate in backend["status"]["gates"]:
+        gate |= {"proven": False, "reason": gates[gate["name"]]}
+    told = "; ".join(f"{gate} is not proven: {why}" for gate, why in gates.items())
     backend["status"]["conditions"] = [make_condition("Ready", "False", "ObserveOnly", told)]
     world.begin(backend=backend)
     await world.operator.settle()
@@ -130,6 +146,37 @@ async def gated_with_another_copy(world: World) -> None:
     await world.operator.settle()
 
 
+async def gated_with_another_copy_and_another_source(world: World) -> None:
+    await gated_with_another_copy(world)
+    world.api.edit("ClusterTrainingRuntime", lambda runtime: runtime["spec"].update(mlPolicy={"numNodes": 3}))
+    world.api.edit("ClusterTrainingRuntime", lambda runtime: runtime["metadata"].update(generation=2))
+
+
+async def gated_without_its_copy(world: World) -> None:
+    await world.started()
+    world.api.remove("TrainingRuntime", "team-a", NAME)
+    world.api.edit("DispatchStart", lambda start: start["spec"].update(gate="Open"))
+    await world.operator.settle()
+
+
+async def gated_with_a_copy_in_its_place(world: World) -> None:
+    await world.started()
+    copy = world.api.one("TrainingRuntime")
+    world.api.remove("TrainingRuntime", "team-a", NAME)
+    world.api.put({**copy, "metadata": {**copy["metadata"], "uid": "another"}})
+    world.api.edit("DispatchStart", lambda start: start["spec"].update(gate="Open"))
+    await world.operator.settle()
+
+
+async def held_before_it_was_open(world: World) -> None:
+    await world.started(gate="Held")
+
+
+async def submission_taken(world: World) -> None:
+    world.put(named("TrainJob", NAME, spec={}))
+    await world.started()
+
+
 async def queued_without_an_image(world: World) -> None:
     await world.opened()
     world.waiting_pod("ImagePullBackOff", 'Back-off pulling image "registry.example/llama:1": not found')
@@ -208,6 +255,12 @@ async def succeeded(world: World) -> None:
     await world.operator.settle()
 
 
+async def succeeded_and_was_cleared_away(world: World) -> None:
+    await succeeded(world)
+    world.api.remove("TrainJob", "team-a", NAME)
+    world.api.remove("TrainingRuntime", "team-a", NAME)
+
+
 def ended(code: int, reason: str) -> list[Object]:
     terminated = {"exitCode": code, "reason": reason, "finishedAt": "2026-01-01T00:00:05Z"}
     return [{"name": "node", "state": {"terminated": terminated}}]
@@ -242,6 +295,18 @@ async def failed_with_its_node(world: World) -> None:
     await world.operator.settle()
 
 
+async def failed_and_was_cleared_away(world: World) -> None:
+    await failed_by_its_program(world)
+    world.api.remove("TrainJob", "team-a", NAME)
+
+
+async def failed_before_it_ran(world: World) -> None:
+    await queued_without_a_secret(world)
+    said = "Trainjob exceeded its active deadline"
+    world.trainer(0, 0, {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": said})
+    await world.operator.settle()
+
+
 async def lost(world: World) -> None:
     await world.started()
     world.api.remove("TrainJob", "team-a", NAME)
@@ -252,6 +317,38 @@ async def cancelled(world: World) -> None:
     await world.opened()
     world.api.edit("DispatchStart", lambda start: start["spec"].update(gate="Cancelled"))
     await world.operator.settle()
+
+
+async def cancelled_before_it_was_started(world: World) -> None:
+    await backend_closed(world)
+    world.api.edit("DispatchStart", lambda start: start["spec"].update(gate="Cancelled"))
+    await world.operator.settle()
+
+
+async def cancelled_and_nobody_looked_at_it(world: World) -> None:
+    await backend_closed(world)
+    world.api.edit("DispatchStart", lambda start: start["spec"].update(gate="Cancelled"))
+
+
+async def cancelled_and_unseen(world: World) -> None:
+    world.begin(make_start(gate="Cancelled"))
+
+
+async def being_cancelled_in_flight(world: World) -> None:
+    await in_flight(world)
+    world.api.edit("DispatchStart", lambda start: start["spec"].update(gate="Cancelled"))
+    await world.operator.reconcile()
+
+
+async def being_cancelled_without_a_job(world: World) -> None:
+    denied = refusal("create", "TrainJob", 429, "TooManyRequests", "busy")
+    world.api.before = always("create", "TrainJob", denied)
+    world.begin()
+    await world.operator.reconcile()
+    world.api.edit("DispatchStart", lambda start: start["spec"].update(gate="Cancelled"))
+    denied = refusal("delete", "TrainingRuntime", 503, "ServiceUnavailable", "etcd")
+    world.api.before = always("delete", "TrainingRuntime", denied)
+    await world.operator.reconcile()
 
 
 async def being_cancelled(world: World) -> None:
@@ -372,6 +469,7 @@ SCENARIOS: list[Scenario] = [
     backend_missing,
     backend_closed,
     backend_observe_only,
+    backend_of_which_one_gate_was_probed,
     backend_not_probed,
     runtime_unfit,
     runtime_missing,
@@ -385,6 +483,11 @@ SCENARIOS: list[Scenario] = [
     in_flight,
     gated,
     gated_with_another_copy,
+    gated_with_another_copy_and_another_source,
+    gated_without_its_copy,
+    gated_with_a_copy_in_its_place,
+    held_before_it_was_open,
+    submission_taken,
     queued_without_an_image,
     queued_without_a_secret,
     queued_without_a_node,
@@ -395,11 +498,19 @@ SCENARIOS: list[Scenario] = [
     running_in_part,
     held,
     succeeded,
+    succeeded_and_was_cleared_away,
     failed_out_of_memory,
     failed_by_its_program,
     failed_with_its_node,
+    failed_and_was_cleared_away,
+    failed_before_it_ran,
     lost,
     cancelled,
+    cancelled_before_it_was_started,
+    cancelled_and_nobody_looked_at_it,
+    cancelled_and_unseen,
+    being_cancelled_in_flight,
+    being_cancelled_without_a_job,
     being_cancelled,
     reference_lost,
     a_change_that_nobody_looked_at,
@@ -438,6 +549,33 @@ def test_every_phase_is_explained() -> None:
         for scenario in SCENARIOS
     }
     assert shown - {None} == set(Phase)
+
+
+def test_what_may_go_on_is_cancelled_or_deleted_before_it_is_submitted_again() -> None:
+    """Two submissions of one job would both run, once what refused the first was mended."""
+    advised = 0
+    for scenario in SCENARIOS:
+        told = json.loads(world_of(scenario).ask("explain", "llama-s1", "-o", "json").stdout)
+        steps, phase = told["next"], told["phase"]
+        if any("another submission number" in step["do"] for step in steps) and not (phase and Phase(phase).is_end):
+            commands = [step["command"] or "" for step in steps]
+            stops = ("kubectl dispatch cancel llama-s1", "kubectl delete dispatchstart llama-s1")
+            assert any(command.startswith(stops) for command in commands), scenario.__name__
+            advised += 1
+    assert advised > 5
+
+
+def test_every_command_of_ours_that_is_named_can_be_called_so() -> None:
+    called, root = set(), click.Context(main, **main.context_settings)
+    for scenario in SCENARIOS:
+        for step in json.loads(world_of(scenario).ask("explain", "llama-s1", "-o", "json").stdout)["next"]:
+            for words in map(shlex.split, (step["command"] or "").split(" | ")):
+                if words[:2] == ["kubectl", "dispatch"]:
+                    command = main.get_command(root, words[2])
+                    assert command, words
+                    command.make_parser(click.Context(command, parent=root)).parse_args(words[3:])
+                    called.add(words[2])
+    assert called >= {"cancel", "check-backend", "check-runtime", "adapt-runtime", "explain", "logs", "open", "render"}
 
 
 def test_explaining_writes_nothing() -> None:

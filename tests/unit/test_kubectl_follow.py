@@ -18,6 +18,7 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.plugin.log_reading import Wanted, print_logs
 from dispatch_operator.plugin.session import Kubectl, Session, in_words
 from dispatch_operator.plugin.table import Row, age, drawn, watch
+from dispatch_operator.plugin.telling import CLEARED_AWAY
 from dispatch_operator.plugin.waiting import DELETED, EXIT_CODES, TIMED_OUT, wait
 from support.builders import NAMESPACE, make_condition, make_start
 from support.list_watch_server import Fault, Moment, refusal
@@ -289,6 +290,16 @@ async def test_where_there_are_no_logs_it_says_why() -> None:
         unbegun.value.message
         == "no log of a pod of llama-s1 can be had; kubectl dispatch explain llama-s1 -n team-a says whether they run"
     )
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+async def test_the_logs_of_an_ended_job_go_with_its_train_job(phase: str) -> None:
+    server = StoredServer()
+    put(server, phase)
+    async with asking(server) as session:
+        with pytest.raises(click.ClickException) as none:
+            await print_logs(session, "llama-s1", Wanted("node", follow=False, tail=None, prefix=None))
+    assert none.value.message == f"llama-s1 is {phase}, and no pod of its trainer exists any more: {CLEARED_AWAY}"
 
 
 async def test_more_pods_than_can_be_followed_are_not_followed() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator.api.enums import Condition, ErrorClass, ErrorKind
+from dispatch_operator.api.enums import Condition, ErrorClass, ErrorKind, Gate
 from dispatch_operator.api.kinds import RESOURCES, Kind, RuntimeKind
 from dispatch_operator.api.models.start import IMAGE, RUNTIME_REF
 from dispatch_operator.checks.compatibility import NAMES_FIT
@@ -14,7 +14,7 @@ from dispatch_operator.checks.request import FIELDS
 from dispatch_operator.checks.runtime import RULES
 from dispatch_operator.checks.start import RuntimeReference, reference
 from dispatch_operator.plugin.session import Kubectl
-from dispatch_operator.reconcile.failure_cause import Cause
+from dispatch_operator.reconcile.failure_cause import DID_NOT_RUN, Cause
 from dispatch_operator.records.dispatch import DispatchStart
 
 _FIELDS = frozenset(field for field, _ in FIELDS)
@@ -28,7 +28,7 @@ _NAMED = re.compile(
 
 
 RENDER = "kubectl dispatch render -f START.yaml --backend BACKEND.yaml --runtime RUNTIME.yaml"
-"""It needs no cluster."""
+"""It needs no cluster. What is in capitals is for whoever reads it to fill in."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,47 @@ class Advisor:
         """The DispatchStart's name."""
         return self.start.metadata.name
 
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the job may yet be started, or run on: beside another submission of it, both would run."""
+        phase = self.start.status.phase
+        has_ended = phase is not None and phase.is_end
+        return not has_ended and self.start.gate is not Gate.CANCELLED
+
     def submit_again(self, text: str) -> Step:
-        """Say that the same request may be submitted again, under another number."""
+        """Say that the same request may be submitted again, under another number; only of what has ended."""
         what = f"{text}, in another DispatchStart with another submission number; its request is in this one"
         return Step(what, self.kubectl("get", "dispatchstart", self.name, "-o", "yaml"))
 
-    def submit_another(self, what: str) -> Step:
-        """Say that a request can't be changed, and how a corrected one is tried."""
-        text = (
-            f"{what}: a request can't be changed, so write another DispatchStart with another submission number. "
-            "Try the file before you apply it"
+    def submit_another(self, what: str) -> Iterator[Step]:
+        """Say that a request can't be changed, and how a corrected one is tried; what may go on is cancelled first."""
+        tried = "Try the file before you apply it, with your files for the words in capitals"
+        if self.may_go_on:
+            yield Step(
+                f"{what}: a request can't be changed, so another DispatchStart must ask. First cancel this one: it may "
+                "yet go on, and then both run",
+                self.kubectl("dispatch", "cancel", self.name),
+            )
+            yield Step(f"Then write another DispatchStart with another submission number. {tried}", RENDER)
+        else:
+            text = f"{what}: a request can't be changed, so write another DispatchStart with another submission number"
+            yield Step(f"{text}. {tried}", RENDER)
+
+    def delete_and_submit_again(self) -> Iterator[Step]:
+        """Say what is left to do about a job that can't run any more, and has not ended: its request goes with it."""
+        yield Step(
+            "This job can't run any more. Keep its request for another DispatchStart, with another submission number",
+            self.kubectl("get", "dispatchstart", self.name, "-o", "yaml"),
         )
-        return Step(text, RENDER)
+        yield Step("Delete this one, and then submit the other", self.kubectl("delete", "dispatchstart", self.name))
+
+    def of_taken_submission(self) -> Step:
+        """Say that the submission's name is another object's: nothing can be mended, another number must do."""
+        request = self.start.request
+        return self.submit_again(
+            f"Submission {request.submission} of the job {request.job} is taken, and this refusal is final: delete "
+            "this DispatchStart if you did not mean another submission; otherwise submit it"
+        )
 
     def check_backend(self, text: str) -> Step:
         """Say to look at the backend."""
@@ -79,8 +108,7 @@ class Advisor:
 
     def see_operator(self, text: str) -> Step:
         """Say to see whether an operator runs."""
-        pods = ("get", "pods", "-A", "-l", "app.kubernetes.io/name=dispatch-operator")
-        return Step(text, self.kubectl(*pods, namespaced=False))
+        return see_operator(text, self.kubectl)
 
     def logs(self, text: str) -> Step:
         """Say to read what the trainer's pods wrote."""
@@ -132,7 +160,7 @@ class Advisor:
             yield self.check_backend("See what the backend allows; its admin may allow more")
         of_request = sorted(name for name in names if name in _FIELDS or "/" in name or name in {"request", "spec"})
         if of_request and error_class in {ErrorClass.INVALID, ErrorClass.UNSUPPORTED}:
-            yield self.submit_another(f"{'Otherwise correct' if others else 'Correct'} {', '.join(of_request)}")
+            yield from self.submit_another(f"{'Otherwise correct' if others else 'Correct'} {', '.join(of_request)}")
 
     def _of_runtime(self, runtime: RuntimeReference | None) -> Iterator[Step]:
         if runtime is None or runtime.kind not in set(RuntimeKind):
@@ -162,7 +190,7 @@ class Advisor:
         text = text.replace("{image}", image.ref if image else "")
         yield Step(text, self._describe_pod(pod) if pod else self._events())
         if cause.reason in _OF_THE_REQUEST:
-            yield self.submit_another("If the image's name is wrong, correct dispatch/Image")
+            yield from self.submit_another("If the image's name is wrong, correct dispatch/Image")
 
     def _of_pods_that_are_not_made(self, cause: Cause) -> Iterator[Step]:
         if "exceeded quota" in cause.message:
@@ -200,11 +228,18 @@ class Advisor:
             yield self.logs("See what the trainer wrote last, while its pods are kept")
         match kind:
             case ErrorKind.USER:
-                yield self.submit_another("Mend the program, the request or the runtime")
+                yield from self.submit_another("Mend the program, the request or the runtime")
             case ErrorKind.SYSTEM:
                 yield self.submit_again("It was the node or the cluster: submit it again")
             case _:
-                yield self.submit_another("Find out why before you submit it again")
+                yield from self.submit_another("Find out why before you submit it again")
+
+    def of_no_run(self, obstacle: Cause) -> Iterator[Step]:
+        """Yield what to do about a job that its time limit ended before it ran; its pods are being taken away."""
+        for step in self.of_obstacle(obstacle):
+            is_of_pod = step.command.startswith("kubectl describe pod ")
+            yield Step(step.text.partition("; the pod")[0], "" if is_of_pod else step.command)
+        yield self.submit_again("The timeLimit passed before it ran: once that is mended, submit it again")
 
     def _describe_pod(self, pod: str) -> str:
         return self.kubectl("describe", "pod", pod)
@@ -220,6 +255,20 @@ class Advisor:
 
     def _events(self) -> str:
         return self.kubectl("get", "events", "--field-selector", "type=Warning", "--sort-by", ".lastTimestamp")
+
+
+def see_operator(text: str, kubectl: Kubectl) -> Step:
+    """Say to see whether an operator runs, in the cluster or by hand."""
+    pods = kubectl("get", "pods", "-A", "-l", "app.kubernetes.io/name=dispatch-operator", namespaced=False)
+    by_hand = "or, if you run it yourself, see whether `dispatch-operator run` still runs there"
+    return Step(f"{text}, {by_hand}. Where this lists no pod, none runs in the cluster", pods)
+
+
+def kept_back(message: str) -> Cause | None:
+    """Return what kept a job from running until its time limit ended it; None when its outcome tells of nothing."""
+    _, _, told = message.partition(DID_NOT_RUN)
+    reason, _, said = told.partition(": ")
+    return Cause(reason, said, ErrorKind.UNKNOWN) if said else None
 
 
 def split(message: str) -> list[str]:

@@ -10,14 +10,15 @@ from dispatch_operator.api.models import Backend
 from dispatch_operator.api.models.backend import BackendRuntime
 from dispatch_operator.checks.compatibility import runtime_limits
 from dispatch_operator.checks.runtime import runtime_problems
-from dispatch_operator.plugin.advice import Step
+from dispatch_operator.plugin.advice import Step, see_operator
 from dispatch_operator.plugin.session import Kubectl
 from dispatch_operator.reconcile import kueue_setup
+from dispatch_operator.reconcile.backend.status import NOT_PROBED
 from dispatch_operator.reconcile.observation import Observed
 from dispatch_operator.records.dispatch import DispatchBackend
 from dispatch_operator.render.terms import terms_of
 
-OK, PROBLEM, UNKNOWN, NOTE = "ok", "problem", "unknown", "note"
+OK, PROBLEM, SKIPPED, UNKNOWN, NOTE = "ok", "problem", "skipped", "unknown", "note"
 _REMEDIES: Mapping[BackendGate, str] = {
     BackendGate.FIELDS_KEPT: (
         "See what changes or drops fields: older CRDs of Trainer, JobSet or Kueue, a mutating webhook or policy, or "
@@ -36,7 +37,7 @@ class Finding:
     """One thing that was looked at."""
 
     state: str
-    """ok, problem, unknown (it could not be looked at), or note."""
+    """ok, problem, skipped (it was not probed), unknown (it could not be looked at), or note."""
     what: str
     text: str
     steps: tuple[Step, ...] = ()
@@ -96,10 +97,8 @@ def _gates(backend: DispatchBackend, valid: Backend, kubectl: Kubectl) -> Iterat
     if not status.gates:
         if valid.spec.state is not BackendState.OPEN:
             return
-        pods = kubectl("get", "pods", "-A", "-l", "app.kubernetes.io/name=dispatch-operator", namespaced=False)
-        step = Step(
-            "It is probed within seconds of being made; if not, see whether an operator serves this namespace",
-            pods,
+        step = see_operator(
+            "It is probed within seconds of being made; if not, see whether an operator serves this namespace", kubectl
         )
         yield Finding(PROBLEM, "gates", going_on or "no operator has probed it yet", (step,))
         return
@@ -107,6 +106,8 @@ def _gates(backend: DispatchBackend, valid: Backend, kubectl: Kubectl) -> Iterat
         probed = f", last probed {gate.last_probe_time}" if gate.last_probe_time else ""
         if gate.proven:
             yield Finding(OK, gate.name, f"proven{probed}")
+        elif gate.reason == NOT_PROBED:
+            yield Finding(SKIPPED, gate.name, NOT_PROBED)
         else:
             see = kubectl("describe", "dispatchbackend", backend.metadata.name)
             step = Step(f"{_REMEDIES[gate.name]}; it is probed again by itself", see)

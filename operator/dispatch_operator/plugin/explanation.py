@@ -1,5 +1,6 @@
 """Why a Start does not run, or how it ended, in plain words, with what to do next. Pure."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +8,12 @@ from typing import Any
 from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ConditionStatus, ErrorClass, Gate, Phase, Retry
 from dispatch_operator.api.models.status import Condition as Entry
-from dispatch_operator.plugin.advice import Advisor, Step, split
+from dispatch_operator.plugin.advice import Advisor, Step, kept_back, split
 from dispatch_operator.plugin.facts import MANAGED_BY_KUEUE, MAY_RUN, Facts
 from dispatch_operator.plugin.session import Kubectl
-from dispatch_operator.plugin.telling import failed_step
+from dispatch_operator.plugin.telling import CLEARED_AWAY, altered_copy, failed_step, without_not_probed
 from dispatch_operator.reconcile.failure_cause import Cause
-from dispatch_operator.reconcile.gates import kueue_queue
+from dispatch_operator.reconcile.gates import gated_copy, kueue_queue
 from dispatch_operator.reconcile.obstacle import obstacle
 from dispatch_operator.reconcile.ownership import in_kueue_mode, is_ours
 from dispatch_operator.reconcile.run_state import NOTHING_RUNS, state_of, told_obstacle
@@ -21,6 +22,7 @@ from dispatch_operator.records.dispatch import DispatchStart
 JUST_NOW = 15.0
 """Seconds in which an operator has looked at a new object."""
 REFERENCE_LOST = "ReferenceLost"
+_IS_ANOTHERS = re.compile("exists and is (not of this DispatchStart|owned by)")
 _GATE_IS_OPEN = "the gate is open; "
 
 
@@ -77,7 +79,8 @@ def explanation(facts: Facts, kubectl: Kubectl, now: float) -> Explanation:
     status, meta = start.status, start.metadata
     ready = status.condition(Condition.READY)
     told = _told(facts, advisor, now)
-    late = (advisor.see_operator("If it lasts, see whether the operator runs"),) if _is_behind(start) else ()
+    is_late = _is_behind(start) and not _was_cancelled_since(start)
+    late = (advisor.see_operator("If it lasts, see whether the operator runs"),) if is_late else ()
     return Explanation(
         name=meta.name,
         namespace=meta.namespace,
@@ -93,6 +96,9 @@ def explanation(facts: Facts, kubectl: Kubectl, now: float) -> Explanation:
 def _told(facts: Facts, advisor: Advisor, now: float) -> Told:
     status = facts.start.status
     phase = status.phase
+    if _was_cancelled_since(facts.start):
+        steps = (advisor.see_operator("It is stopped by itself. If it lasts, see whether the operator runs"),)
+        return Told("you have cancelled it; no operator has seen it yet", (), steps)
     if phase is None:
         return _unseen(facts, advisor, now)
     if (lost := _with_reason(facts, REFERENCE_LOST)) is not None:
@@ -126,7 +132,7 @@ def _unseen(facts: Facts, advisor: Advisor, now: float) -> Told:
         )
     problems = ("no operator runs, or none serves this namespace, or none selects the labels of this DispatchStart",)
     runs = advisor.see_operator("See whether the operator runs")
-    serves = "See which namespaces and labels it serves"
+    serves = "See which namespaces and labels it serves; one that you run yourself was told so by its options"
     steps = (runs, Step(serves, runs.command + " -o jsonpath='{.items[*].spec.containers[*].args}'"))
     return Told("no operator has looked at it yet", problems, steps)
 
@@ -136,7 +142,7 @@ def _verdict(facts: Facts, advisor: Advisor, summary: Mapping[ConditionStatus, s
     entry = failed_step(facts.start.status)
     if entry is None:
         return Told(summary[ConditionStatus.UNKNOWN])
-    problems = tuple(split(entry.message))
+    problems = tuple(split(without_not_probed(entry.message)))
     text = summary[entry.status].format(reason=entry.reason, step=entry.type)
     steps: Iterable[Step]
     if entry.status is ConditionStatus.UNKNOWN:
@@ -173,8 +179,8 @@ def _pending(facts: Facts, advisor: Advisor) -> Told:
 
 def _starting(facts: Facts, advisor: Advisor) -> Told:
     words = {
-        ConditionStatus.UNKNOWN: "it is being started",
-        ConditionStatus.FALSE: "it is being started; a request failed in passing ({reason}), and is made again",
+        ConditionStatus.UNKNOWN: "nothing is wrong so far",
+        ConditionStatus.FALSE: "a request failed in passing ({reason}), and is made again",
     }
     return _verdict(facts, advisor, words)
 
@@ -182,16 +188,18 @@ def _starting(facts: Facts, advisor: Advisor) -> Told:
 def _in_flight(facts: Facts, advisor: Advisor) -> Told:
     entry = failed_step(facts.start.status)
     text = "a request went unanswered, and the operator reads until it knows what became of it"
+    if facts.start.gate is Gate.CANCELLED:
+        text = f"it is cancelled, but {text}"
     return Told(text, tuple(split(entry.message)) if entry else (), (advisor.ask_again(),))
 
 
 def _refused(facts: Facts, advisor: Advisor) -> Told:
-    told = _verdict(
-        facts, advisor, dict.fromkeys(ConditionStatus, "it was refused for good ({reason}): nothing of it is left")
-    )
+    told = _verdict(facts, advisor, dict.fromkeys(ConditionStatus, "for good ({reason}), and nothing of it is left"))
     if told.reason == ErrorClass.INVALID:
         return told
-    if facts.start.retry is Retry.NEVER and told.reason != ErrorClass.REJECTED:
+    if any(_IS_ANOTHERS.search(problem) for problem in told.problems):
+        last = advisor.of_taken_submission()
+    elif facts.start.retry is Retry.NEVER and told.reason != ErrorClass.REJECTED:
         last = Step("retry is Never: once that is mended, create another DispatchStart of the same submission")
     else:
         last = advisor.submit_again("This refusal is final: once that is mended, submit it again")
@@ -203,7 +211,9 @@ def _stopping(facts: Facts, advisor: Advisor) -> Told:
     if facts.start.gate is Gate.CANCELLED:
         unknown = started is not None and started.reason == ErrorClass.OUTCOME_UNKNOWN
         problems = (started.message,) if started and unknown else ()
-        return Told("it is cancelled, and its job is being stopped", problems, (advisor.ask_again(),))
+        made = facts.start.status.reference is not None
+        what = "its job is being stopped" if made else "what was begun of it is being taken away"
+        return Told(f"it is cancelled, and {what}", problems, (advisor.ask_again(),))
     told = _verdict(
         facts, advisor, dict.fromkeys(ConditionStatus, "it was refused ({reason}), and what was made is being deleted")
     )
@@ -214,34 +224,56 @@ def _stopping(facts: Facts, advisor: Advisor) -> Told:
 
 def _gated(facts: Facts, advisor: Advisor) -> Told:
     status, name = facts.start.status, advisor.name
-    copied = status.condition(Condition.RUNTIME_COPIED)
-    if copied is not None and copied.status is ConditionStatus.FALSE:
-        edit = advisor.kubectl("edit", "trainingruntime", facts.start.target)
-        steps = (Step("Give the copy the spec of its source again, or do what the message says", edit),)
-        text = "it is started, and its gate stays closed: the copy of its runtime is not what was submitted"
-        return Told(text, (copied.message,), steps, copied.reason)
+    if copied := altered_copy(facts.start):
+        return _altered(copied, facts, advisor)
     reconciling = status.condition(Condition.RECONCILING)
     if facts.start.gate is Gate.OPEN:
         problems = (reconciling.message,) if reconciling else ()
         return Told("it is started, and its gate is being opened", problems, (advisor.ask_again(),))
     opens = Step("Open it", advisor.kubectl("dispatch", "open", name))
     if status.phase is Phase.HELD:
-        return Told("it is held: its job is stopped, and runs again from its beginning once it is opened", (), (opens,))
-    return Told("it is started, and its gate is closed: nothing is wrong, and nothing runs", (), (opens,))
+        return Told("its job is stopped, and runs again from its beginning once it is opened", (), (opens,))
+    gate = "held" if facts.start.gate is Gate.HELD else "closed"
+    return Told(f"it is started, and its gate is {gate}: nothing is wrong, and nothing runs", (), (opens,))
+
+
+def _altered(copied: Entry, facts: Facts, advisor: Advisor) -> Told:
+    """Explain a gate that stays closed: only of a copy that is there, and whose source is what was copied, it opens."""
+    text = "it is started, and its gate stays closed: the copy of its runtime"
+    # How the operator says that the copy of this UID is not there any more.
+    if gated_copy.CAN_NOT_RUN in copied.message:
+        is_gone = " is gone; " in copied.message
+        text = f"{text} {'is gone' if is_gone else 'was replaced by another'}"
+        return Told(text, (copied.message,), tuple(advisor.delete_and_submit_again()), copied.reason)
+    text = f"{text} is not what was submitted"
+    source = facts.start.status.source
+    called = f"{source.kind}/{source.name}" if source else ""
+    if source is None or (facts.observed.runtime.live and not gated_copy.is_source_unchanged(facts.observed)):
+        problem = f"its source {called} is gone or was changed since, so that the copy can't be restored from it"
+        return Told(text, (copied.message, problem), tuple(advisor.delete_and_submit_again()), copied.reason)
+    edit = advisor.kubectl("edit", "trainingruntime", facts.start.target)
+    steps = (Step(f"Give the copy the spec of its source, {called}, again; then the gate may open", edit),)
+    return Told(text, (copied.message,), steps, copied.reason)
 
 
 def _succeeded(facts: Facts, _: Advisor) -> Told:
     outcome = facts.start.status.outcome
-    return Told("it succeeded: nothing is to be done", (outcome.message,) if outcome and outcome.message else ())
+    return Told("nothing is to be done", (outcome.message,) if outcome and outcome.message else ())
 
 
 def _failed(facts: Facts, advisor: Advisor) -> Told:
     outcome = facts.start.status.outcome
     if outcome is None:
-        return Told("its job failed", (), (advisor.logs("See what the trainer wrote"),))
+        logs = advisor.logs("See what the trainer wrote")
+        return Told("nothing tells why", (), () if facts.was_cleared_away else (logs,))
     where = f", exit code {outcome.exit_code}" if outcome.exit_code is not None else ""
-    steps = advisor.of_failure(outcome.cause or "", outcome.error_kind, outcome.pod)
-    return Told(f"its job failed ({outcome.cause}{where})", (outcome.message or "",), tuple(steps), outcome.cause or "")
+    obstacle = kept_back(outcome.message or "")
+    if obstacle:
+        steps = tuple(advisor.of_no_run(obstacle))
+    else:
+        pod = None if facts.was_cleared_away else outcome.pod
+        steps = tuple(advisor.of_failure(outcome.cause or "", outcome.error_kind, pod))
+    return Told(f"the cause is {outcome.cause}{where}", (outcome.message or "",), steps, outcome.cause or "")
 
 
 def _lost(facts: Facts, advisor: Advisor) -> Told:
@@ -250,9 +282,10 @@ def _lost(facts: Facts, advisor: Advisor) -> Told:
     return Told("its TrainJob was deleted after it was started", (outcome.message or "",) if outcome else (), (step,))
 
 
-def _cancelled(_: Facts, advisor: Advisor) -> Told:
+def _cancelled(facts: Facts, advisor: Advisor) -> Told:
+    made = facts.start.status.reference is not None
     return Told(
-        "it was cancelled: its job was stopped, for good",
+        "its job was stopped, for good" if made else "no job of it was made, and none will be",
         (),
         (advisor.submit_again("If you want it after all, submit it again"),),
     )
@@ -303,8 +336,8 @@ def _may_run(facts: Facts, advisor: Advisor, now: float) -> Told:
 
 def _running(said: str, cause: Cause | None, advisor: Advisor) -> Told:
     if cause is None:
-        return Told(f"it runs: {said}", (), (advisor.logs("See what the trainer writes"),), phase=Phase.RUNNING)
-    text = f"it runs in part: {said}"
+        return Told(said, (), (advisor.logs("See what the trainer writes"),), phase=Phase.RUNNING)
+    text = f"in part; {said}"
     return Told(
         text, (f"{cause.reason}: {cause.message}",), tuple(advisor.of_obstacle(cause)), cause.reason, Phase.RUNNING
     )
@@ -329,6 +362,14 @@ def _is_behind(start: DispatchStart) -> bool:
     return start.status.phase is not None and seen is not None and seen < start.metadata.generation
 
 
+def _was_cancelled_since(start: DispatchStart) -> bool:
+    """Tell whether the gate was cancelled, and no operator has looked at that yet."""
+    phase = start.status.phase
+    has_ended = phase is not None and phase.is_end
+    is_new = phase is None and not start.lost_its_status
+    return start.gate is Gate.CANCELLED and not has_ended and (is_new or _is_behind(start))
+
+
 def _notes(facts: Facts) -> Iterator[str]:
     start = facts.start
     meta = start.metadata
@@ -337,6 +378,8 @@ def _notes(facts: Facts) -> Iterator[str]:
         yield f"it is being deleted{held}"
     if _is_behind(start):
         yield "the operator has not looked at the latest change yet: what is told may be of before"
+    if facts.was_cleared_away:
+        yield f"its TrainJob is gone: {CLEARED_AWAY}"
     if restarts := start.status.restarts:
         last = start.status.last_restart
         why = f", last because of {last.cause}: {last.message}" if last else ""

@@ -4,17 +4,20 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from dispatch_operator.api.enums import Condition, Phase
+from dispatch_operator.api.kinds import RuntimeKind
 from dispatch_operator.cli.files import BOUND
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.kube.typed import get
 from dispatch_operator.plugin.session import Session, in_words
+from dispatch_operator.plugin.telling import altered_copy
 from dispatch_operator.reconcile.actions import (
     Action,
     Get,
     find_workload,
     get_backend,
     get_copy,
+    get_runtime,
     get_train_job,
     list_pods,
 )
@@ -31,6 +34,8 @@ MANAGED_BY_KUEUE = "ManagedByKueue"
 QUESTIONS = 12
 """The most that is asked about why a job does not run."""
 MAY_RUN = frozenset({Phase.QUEUED, Phase.RUNNING, Phase.HOLDING})
+RAN = frozenset({Phase.SUCCEEDED, Phase.FAILED})
+"""The ends after which the TrainJob stays, until the backend's `keepEnded` has passed."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,12 @@ class Facts:
     def start(self) -> DispatchStart:
         """The DispatchStart."""
         return self.observed.start
+
+    @property
+    def was_cleared_away(self) -> bool:
+        """Whether it was read that the TrainJob of a job that ended by itself is gone."""
+        job = self.observed.train_job
+        return self.start.status.phase in RAN and job.live and job.obj is None
 
 
 async def all_of(session: Session, start: DispatchStart) -> Facts:
@@ -70,8 +81,13 @@ async def all_of(session: Session, start: DispatchStart) -> Facts:
 
 
 async def why(session: Session, start: DispatchStart) -> Facts:
-    """Read what may keep a job from running that may run; of any other Start its status says it all."""
+    """Read what may keep a job from running that may run, and what of a gated or an ended one status does not say."""
     observed = Observed(start)
+    if start.status.phase in RAN and start.target:
+        return _facts(await _seen(session, observed, get_train_job(start)))
+    source = start.status.source
+    if altered_copy(start) and source is not None and source.kind in set(RuntimeKind):
+        return _facts(await _seen(session, observed, get_runtime(source.kind, source.name)))
     if start.status.phase not in MAY_RUN or not start.target:
         return _facts(observed)
     observed = await _seen(session, observed, get_train_job(start))

@@ -13,7 +13,9 @@ from dispatch_operator.api.kinds import Kind
 from dispatch_operator.cli.files import BOUND
 from dispatch_operator.cli.output import tell, written
 from dispatch_operator.kube.errors import ApiError
+from dispatch_operator.plugin.facts import RAN
 from dispatch_operator.plugin.session import Session
+from dispatch_operator.plugin.telling import CLEARED_AWAY
 
 MOST_PODS = 1_000
 AT_ONCE = 50
@@ -54,6 +56,10 @@ async def print_logs(session: Session, name: str, wanted: Wanted) -> None:
     pods = sorted(found, key=_in_order)
     why = session.kubectl("dispatch", "explain", name)
     if not pods:
+        if start.status.phase in RAN:
+            raise click.ClickException(
+                f"{name} is {start.status.phase}, and no pod of its trainer exists any more: {CLEARED_AWAY}"
+            )
         phase = start.status.phase or "not looked at yet"
         raise click.ClickException(f"{name} is {phase}, and no pod of its trainer exists; {why} says why")
     if wanted.follow and len(pods) > AT_ONCE:

@@ -20,7 +20,7 @@ _STYLES: Mapping[str, str] = {
     ),
     **dict.fromkeys(("Failed", "Refused", "Lost", "Missing", "Gone", "Closed", "ObserveOnly", "Foreign"), BAD),
     **dict.fromkeys(("Stopping", "Inactive", "problem", "Altered"), BAD),
-    **dict.fromkeys(("NotRead", "unknown", "Cancelled", "NotMade"), QUIET),
+    **dict.fromkeys(("NotRead", "unknown", "skipped", "Cancelled", "NotMade", "Deleted"), QUIET),
 }
 
 
@@ -41,7 +41,7 @@ def console() -> "Console | None":
     try:
         from rich.console import Console  # noqa: PLC0415 - only needed on a terminal.
     except ImportError:
-        tell('note: plain output, because rich is not installed; pip install "dispatch-operator[kubectl]" brings it')
+        tell("note: plain output, because rich is not installed; pip install rich brings it")
         return None
     return Console(highlight=False)
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dispatch_operator.api.enums import BackendState, Condition, ConditionStatus, Gate
+from dispatch_operator.api.enums import BackendState, Condition, Gate, Phase
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.quoting import short_line
-from dispatch_operator.plugin.facts import Facts
-from dispatch_operator.plugin.telling import in_full
+from dispatch_operator.plugin.facts import RAN, Facts
+from dispatch_operator.plugin.telling import altered_copy, in_full, without_not_probed
 from dispatch_operator.reconcile.actions import Get, List, Slot
 from dispatch_operator.reconcile.backend.proof import is_proven
 from dispatch_operator.reconcile.backend.status import PROVEN
@@ -67,7 +67,10 @@ def _told(observed: Observed) -> str:
     status = observed.start.status
     if status.phase is None:
         return "an operator, which has not looked at it yet"
-    return in_full(status)
+    told = without_not_probed(in_full(status))
+    if observed.start.gate is Gate.HELD:
+        return told.replace("the start gate is closed", "the start gate is held")
+    return told
 
 
 def _backend(observed: Observed) -> Node | None:
@@ -87,7 +90,7 @@ def _backend(observed: Observed) -> Node | None:
         return Node(Kind.DISPATCH_BACKEND, name, PROVEN)
     if ready is None:
         return Node(Kind.DISPATCH_BACKEND, name, "Unseen", "an operator, which has not probed it yet")
-    return Node(Kind.DISPATCH_BACKEND, name, ready.reason, ready.message)
+    return Node(Kind.DISPATCH_BACKEND, name, ready.reason, without_not_probed(ready.message))
 
 
 def _copy(observed: Observed) -> Node | None:
@@ -96,13 +99,11 @@ def _copy(observed: Observed) -> Node | None:
         return None
     if copy is None:
         made = start.status.copied is not None
-        state = _absence(observed, Slot.COPY, "Gone" if made else "NotMade")
-        return Node(Kind.TRAINING_RUNTIME, start.target, state)
+        return _absent(observed, Kind.TRAINING_RUNTIME, Slot.COPY, made=made)
     state = "Leaving" if copy.metadata.is_terminating else "Owned" if copy.metadata.owner_references else "Unowned"
     if not is_ours(observed, copy):
         state = "Foreign"
-    altered = start.status.condition(Condition.RUNTIME_COPIED)
-    if altered is not None and altered.status is ConditionStatus.FALSE and start.status.says_started:
+    if altered := altered_copy(start):
         return Node(Kind.TRAINING_RUNTIME, start.target, "Altered", altered.message)
     source = copy.metadata.annotations.source or ""
     return Node(Kind.TRAINING_RUNTIME, start.target, state, f"copied from {source.split(' ')[0]}" if source else "")
@@ -115,7 +116,7 @@ def _train_job(facts: Facts) -> Node | None:
         return None
     if job is None:
         made = start.status.reference is not None
-        return Node(Kind.TRAIN_JOB, start.target, _absence(observed, Slot.TRAIN_JOB, "Gone" if made else "NotMade"))
+        return _absent(observed, Kind.TRAIN_JOB, Slot.TRAIN_JOB, made=made)
     if not is_ours(observed, job):
         return Node(Kind.TRAIN_JOB, start.target, "Foreign", "it is not of this DispatchStart")
     children = [node for node in (_workload(observed), _job_set(facts, job)) if node is not None]
@@ -160,6 +161,8 @@ def _state_of_workload(observed: Observed, workload: Workload) -> tuple[str, str
 
 def _gate(observed: Observed) -> str:
     """Say that the gate is waited for, and where it stands."""
+    if altered_copy(observed.start):
+        return "its copy, which is not what was submitted: its gate stays closed"
     if observed.start.gate is Gate.OPEN:
         return "the operator, which is to open its gate"
     return f"the start gate, which is {observed.start.gate.lower()}"
@@ -169,7 +172,7 @@ def _job_set(facts: Facts, job: TrainJob) -> Node:
     pods = tuple(_pods(facts.pods))
     job_set = facts.job_set
     if job_set is None:
-        state = "NotRead" if not facts.job_set_is_known else "Gone" if has_ended(job) else "NotMade"
+        state = "NotRead" if not facts.job_set_is_known else "Deleted" if has_ended(job) else "NotMade"
         return Node(Kind.JOB_SET, job.metadata.name, state, children=pods)
     restarts = job_set.status.restarts
     told = f"restarted {'once' if restarts == 1 else f'{restarts} times'}" if restarts else ""
@@ -206,6 +209,15 @@ def _pod(pod: Pod) -> Node:
 
 def _without_its_name(name: str, cause: Cause) -> str:
     return f"{cause.reason}: {cause.message.removeprefix(f'pod {name}').lstrip(',: ')}"
+
+
+def _absent(observed: Observed, kind: Kind, slot: Slot, *, made: bool) -> Node:
+    """Return what is told of a part that is not there; what goes with the end is no fault."""
+    start, phase = observed.start, observed.start.status.phase
+    goes_with_end = phase is not None and phase.is_end and phase is not Phase.LOST
+    state = _absence(observed, slot, "NotMade" if not made else "Deleted" if goes_with_end else "Gone")
+    why = "after its end; keepEnded of the backend says when" if state == "Deleted" and phase in RAN else ""
+    return Node(kind, start.target, state, why)
 
 
 def _absence(observed: Observed, slot: Slot, otherwise: str) -> str:

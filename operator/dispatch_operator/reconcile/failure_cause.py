@@ -57,6 +57,8 @@ CAUSES: Mapping[str, ErrorKind] = {
 
 _SHUTDOWN = ("Terminated", "NodeShutdown", "Shutdown")
 """What kubelets of different versions call that their node is shut down."""
+DID_NOT_RUN = "; it did not run: "
+"""What stands before the obstacle of a job that its time limit ended before it ran."""
 _OF_FAILED_JOBS = ("FailedJobs", "ReachedMaxRestarts", "FailJobSetFailurePolicyAction")
 """Reasons by which JobSet says that a Job failed; a Job fails when one of its pods failed, or is gone."""
 
@@ -112,7 +114,7 @@ def cause_of_failure(failed: KubeCondition | None, pods: Iterable[Pod], stuck: C
     if own.reason == "DeadlineExceeded":
         if stuck is None:
             return own
-        told = short_line(f"{own.message}; it did not run: {stuck.reason}: {stuck.message}")
+        told = short_line(f"{own.message}{DID_NOT_RUN}{stuck.reason}: {stuck.message}")
         return Cause(own.reason, told, own.kind, stuck.pod, stuck.container)
     if ended := sorted(_ends(pods), key=lambda end: end.order):
         return ended[0].cause

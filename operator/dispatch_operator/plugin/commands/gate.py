@@ -22,7 +22,8 @@ def open_command(name: str, **target: str | None) -> None:
     \b
     Exit code:
       0  the gate is to be open, or was already
-      1  it has ended, so that a gate changes nothing; or the API server refuses the change
+      1  it has ended, so that a gate changes nothing; the API server refuses the change; or it stays closed,
+         because the copy of its runtime is not what was submitted
       2  there is no such DispatchStart, you may not change it, or the cluster can't be asked
 
     \b
@@ -78,7 +79,11 @@ def cancel_command(name: str, *, yes: bool, **target: str | None) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("cancelling is for good, and there is no terminal to ask: say --yes")
-        click.confirm(f"Cancel {name} for good? Its job is stopped, and nothing brings it back", abort=True, err=True)
+        click.confirm(
+            f"Cancel {name} for good? Its job, if it has one, is stopped, and nothing brings it back",
+            abort=True,
+            err=True,
+        )
     _move(name, Gate.CANCELLED, target)
 
 

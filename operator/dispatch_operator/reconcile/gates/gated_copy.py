@@ -5,6 +5,8 @@ from dispatch_operator.kube.errors import ApiError
 from dispatch_operator.reconcile.actions import Action, Get, get_copy, get_runtime
 from dispatch_operator.reconcile.observation import Observed
 
+CAN_NOT_RUN = "the job can't run any more"
+
 
 def check_copy(observed: Observed, *, opening: bool) -> Action | str | None:
     """See that the copy still is what was submitted: a live read before opening, else only when a watch says it is not.
@@ -36,9 +38,17 @@ def _unless_restored(observed: Observed, altered: str) -> Action | str | None:
         case Get() as due:
             return due
     runtime = observed.runtime.obj
-    if runtime is None or (runtime.metadata.uid, runtime.metadata.generation) != (source.uid, source.generation):
+    if runtime is None or not is_source_unchanged(observed):
         return altered
     return None if runtime.spec == copy.spec else altered
+
+
+def is_source_unchanged(observed: Observed) -> bool:
+    """Tell whether the source, as it was read, still is what was copied: only then can a copy be restored."""
+    source, runtime = observed.start.status.source, observed.runtime.obj
+    if source is None or runtime is None:
+        return False
+    return (runtime.metadata.uid, runtime.metadata.generation) == (source.uid, source.generation)
 
 
 def _altered(observed: Observed) -> str | None:
@@ -51,7 +61,8 @@ def _altered(observed: Observed) -> str | None:
         return f"{name} was replaced by another; {_way_out(observed)}"
     # The deletion of an object that a finalizer holds counts as one more generation.
     if copy.metadata.generation > held.generation + copy.metadata.is_terminating:
-        return f"{name} was changed; restore its spec, or submit under another number; the gate is not opened"
+        otherwise = "or delete this DispatchStart and submit under another number"
+        return f"{name} was changed; restore its spec, {otherwise}; the gate is not opened"
     return None
 
 
@@ -59,4 +70,4 @@ def _way_out(observed: Observed) -> str:
     """Say what to do: Trainer checks every update of a TrainJob against the runtime, and takes no other for it."""
     meta = observed.start.metadata
     delete = f"kubectl delete dispatchstart {meta.name} --namespace {meta.namespace}"
-    return f"the gate is not opened, and the job can't run any more: {delete}, and submit under another number"
+    return f"the gate is not opened, and {CAN_NOT_RUN}: {delete}, and submit under another number"
