@@ -2,6 +2,10 @@
 
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
 
 from dispatch_operator.plugin.main import COMMANDS
 from dispatch_operator.plugin.waiting import DELETED, EXIT_CODES, TIMED_OUT
@@ -51,3 +55,31 @@ def test_what_is_shown_of_a_backend_is_what_is_printed() -> None:
     world.put(backend, make_runtime())
     (shown,) = examples("check-backend")
     assert f"$ kubectl dispatch check-backend\n{world.ask('check-backend').stdout}" == shown
+
+
+def of_the_quick_start(name: str) -> World:
+    """Return the world in which the quick start asks about one of its samples, with the CRDs' defaults written out."""
+
+    def read(path: str) -> dict[str, Any]:
+        found: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / path).read_text())
+        return found
+
+    async def applied(world: World) -> None:
+        runtime, backend, start = read("runtimes/torch-dispatch.yaml"), make_backend(), read(f"samples/{name}.yaml")
+        backend["spec"]["runtimes"] = read("samples/backend.yaml")["spec"]["runtimes"]
+        start["metadata"]["namespace"] = backend["metadata"]["namespace"]
+        start["spec"] = {"backend": "default", "gate": "Closed", "retry": "OnChange", **start["spec"]}
+        world.put(runtime, backend, start)
+        await world.operator.settle(name)
+
+    return world_of(applied)
+
+
+@pytest.mark.parametrize("name", ["hello", "refused"])
+def test_what_the_quick_start_shows_is_what_is_printed(name: str) -> None:
+    page = Page(ROOT / "docs" / "quick-start.md")
+    command = f"$ kubectl dispatch explain {name} -n team-a\n"
+    (shown,) = [block.text for block in page.blocks if block.text.startswith(command)]
+    printed = of_the_quick_start(name).ask("explain", name, "-n", "team-a")
+    assert (printed.exit_code, printed.stderr) == (0, "")
+    assert shown.rstrip("\n") == f"{command}{printed.stdout}".rstrip("\n")
