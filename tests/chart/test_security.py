@@ -1,4 +1,4 @@
-"""What SECURITY.md says of the operator's account is what the chart gives it, neither more nor less."""
+"""What docs/security.md says of the operator's account is what the chart gives it, neither more nor less."""
 
 import re
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ Right = tuple[str, str]
 
 
 def tables() -> dict[str, set[Right]]:
-    """Return the rights in each table of SECURITY.md, by the table's heading."""
+    """Return the rights in each table of docs/security.md, by the table's heading."""
     found: dict[str, set[Right]] = {}
     heading = ""
-    for line in (ROOT / "SECURITY.md").read_text().splitlines():
+    for line in (ROOT / "docs" / "security.md").read_text().splitlines():
         match line.strip("| ").split(" | "):
             case [heading, "verbs"]:
                 found[heading] = set()
