@@ -1,6 +1,7 @@
 """Fixtures of all tests: the embedded control planes, one of each kind per session, started when first asked for."""
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from support.summary import Summary
 # Before Python 3.14, asking for the current event loop makes one where none was ever set. Pytest-asyncio asks, and
 # leaves that loop unclosed (https://github.com/pytest-dev/pytest-asyncio/issues/724); with None set, none is made.
 asyncio.set_event_loop(None)
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and with them what they start and send it to.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test asserts how fast the machine is, which may do other things at the same time.
 hypothesis.settings.register_profile(

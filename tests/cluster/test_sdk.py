@@ -30,13 +30,11 @@ PHASES = {"gated": 1, "running": 2, "held": 3, "succeeded": 4, "failed": 5}
 """The submission that is brought into each phase."""
 STATUSES = {
     "gated": "Created",
-    # Running is said only of a job without conditions; one that was suspended has one (kubeflow/sdk#803, SDK 0.5).
-    "running": "Created",
     "held": "Created",
     "succeeded": "Complete",
     "failed": "Failed",
 }
-"""What the SDK calls each phase."""
+"""What the SDK calls each phase but Running."""
 
 
 class Witness:
@@ -99,7 +97,11 @@ def test_the_sdk_lists_reads_and_waits_for_our_jobs_beside_its_own(team: Team, w
     assert witness.says("wait", own, "Complete", SECONDS)["status"] == "Complete"
     listed = {job["name"]: job for job in witness.says("list")}
     assert listed.keys() == {own, *(job_of(phase) for phase in PHASES)}
-    assert {phase: listed[job_of(phase)]["status"] for phase in PHASES} == STATUSES
+    statuses = {phase: listed[job_of(phase)]["status"] for phase in PHASES}
+    # Running is said only of a job without conditions, and Trainer does not always leave one on a job that was suspended
+    # (kubeflow/sdk#803, SDK 0.5).
+    assert statuses.pop("running") in {"Created", "Running"}
+    assert statuses == STATUSES
     for phase in PHASES:
         found = listed[job_of(phase)]
         assert (found["runtime"], found["framework"], found["nodes"]) == (job_of(phase), "torch", 1)

@@ -204,9 +204,10 @@ def inside(image: Image, *command: str | Path, given: str | None = None) -> subp
 
 
 def make(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run make at the root of the repository."""
+    """Run make at the root of the repository, as nobody's child: a make that runs the tests hands its flags on."""
+    own = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}}
     return subprocess.run(
-        [shutil.which("make") or "make", *words], cwd=ROOT, capture_output=True, text=True, check=False
+        [shutil.which("make") or "make", *words], cwd=ROOT, env=own, capture_output=True, text=True, check=False
     )
 
 

@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 
 def command(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(main, arguments, input=stdin)
+    return CliRunner().invoke(main, arguments, input=stdin, prog_name="dispatch-operator")
 
 
 class Files:

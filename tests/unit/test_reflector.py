@@ -523,6 +523,8 @@ async def test_other_work_goes_on_between_any_two_objects_of_a_page_and_events_o
 class BrokenListWatch:
     """Fails as nothing of the API does."""
 
+    namespace = None
+
     def __init__(self) -> None:
         self.pages = 0
 

@@ -283,7 +283,7 @@ def test_wrong_words_of_the_frame_are_reported_too() -> None:
     found = problems(start, read_backend(make_backend()), make_runtime())
     assert {problem.name: problem.text for problem in found} == {
         "backend": "must be a string, not 5",
-        "gate": "must be 'Closed', 'Open' or 'Held', not \"open\"",
+        "gate": "must be 'Closed', 'Open', 'Held' or 'Cancelled', not \"open\"",
         "retry": "must be 'OnChange' or 'Never', not \"never\"",
     }
 
