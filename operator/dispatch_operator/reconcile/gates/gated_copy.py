@@ -46,9 +46,8 @@ def _unless_restored(observed: Observed, altered: str) -> Action | str | None:
 def is_source_unchanged(observed: Observed) -> bool:
     """Tell whether the source, as it was read, still is what was copied: only then can a copy be restored."""
     source, runtime = observed.start.status.source, observed.runtime.obj
-    if source is None or runtime is None:
-        return False
-    return (runtime.metadata.uid, runtime.metadata.generation) == (source.uid, source.generation)
+    wanted = source and (source.uid, source.generation)
+    return runtime is not None and (runtime.metadata.uid, runtime.metadata.generation) == wanted
 
 
 def _altered(observed: Observed) -> str | None:
