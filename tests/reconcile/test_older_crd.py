@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+from dispatch_operator.controllers.backend import CHECK_SECONDS
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.outdated_crd import STALE_SECONDS, OutdatedCrd
+from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.reconciler import HELD_BACK
+from support.backends import FakeBackends, make_api, unproven
 from support.builders import NAMESPACE, make_backend, make_runtime, make_start
 from support.fake_api import FakeApi, always, unanswered
 from support.operator import FakeOperator
@@ -76,6 +79,19 @@ async def test_a_write_that_nobody_tries_again_holds_nothing_back(
         now = STALE_SECONDS + 1
     await operator.reconcile()
     assert operator.start()["status"]["phase"] == "Gated"
+
+
+@pytest.mark.looptime
+async def test_no_backend_is_probed_meanwhile() -> None:
+    api = make_api()
+    operator = FakeBackends(api)
+    key = Key(NAMESPACE, "llama-s1")
+    operator.backends.outdated.note(key, "status.reference")
+    result = await operator.reconcile()
+    assert (result, api.writes()) == (Result(requeue_after=CHECK_SECONDS), [])
+    operator.backends.outdated.settle(key)
+    await operator.reconcile()
+    assert unproven(operator.status()) == {}
 
 
 async def test_a_stop_that_is_recorded_goes_on(api: FakeApi, operator: FakeOperator) -> None:
