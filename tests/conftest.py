@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -11,6 +11,7 @@ import pytest
 from controlplane import Cluster, running
 from controlplane.build import CONTROLLERS, HELM, KSTATUS, KUBERNETES, build
 from support.kstatus import Kstatus
+from support.patient_loop import new_patient_loop
 from support.summary import Summary
 
 # Before Python 3.14, asking for the current event loop makes one where none was ever set. Pytest-asyncio asks, and
@@ -31,6 +32,11 @@ hypothesis.settings.load_profile("here")
 CRDS = Path(__file__).parents[1] / "crds"
 TALLY = pytest.StashKey[Summary]()
 CLUSTERS = ("cluster", "kueue_cluster")
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Give every test that is a coroutine the loop that waits for sockets before it moves virtual time."""
+    return {"patient": new_patient_loop}
 
 
 @pytest.fixture(scope="session")

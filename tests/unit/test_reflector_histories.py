@@ -14,6 +14,7 @@ from dispatch_operator.kube.list_watch import ListWatch
 from dispatch_operator.kube.reflector import Reflector
 from support.broken_streams import answers, cuts, ends, hangs, refuses, resets, sends
 from support.list_watch_server import TRAIN_JOBS, Fault, ListWatchServer, Moment, event, status_of
+from support.patient_loop import new_patient_loop
 from support.recorder import Recorder
 
 Step = Callable[[ListWatchServer], None]
@@ -68,7 +69,7 @@ STEPS: st.SearchStrategy[Step | float] = st.one_of(
 @given(st.lists(STEPS, max_size=40))
 def test_any_history_ends_in_the_right_set(monkeypatch: pytest.MonkeyPatch, steps: list[Any]) -> None:
     monkeypatch.setattr(reflector, "PAGE_LIMIT", 2)
-    with asyncio.Runner(loop_factory=looptime.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=lambda: looptime.patch_event_loop(new_patient_loop())) as runner:
         runner.run(play(steps))
 
 

@@ -42,7 +42,7 @@ async def test_each_required_reflector_that_is_not_synced_is_named_with_its_faul
         assert problem.endswith("(failed 1 times in a row)")
         # An answer comes in real time, in which virtual time goes on.
         for _ in range(1000):
-            if all(each.state.synced for each in together):
+            if together.unready(PATIENCE) == []:
                 break
             await asyncio.sleep(1)
         assert together.unready(PATIENCE) == []
