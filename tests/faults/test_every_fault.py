@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.faults.play import every_crash, every_fault, every_meddling
+from support.faults.play import every_crash, every_fault, every_meddling, every_older_crd
 from support.faults.scenarios import SCENARIOS, FaultScenario
 from support.summary import Summary
 
@@ -39,3 +39,9 @@ async def test_marks_that_are_taken_away_at_any_moment_harm_nothing(scenario: Fa
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 async def test_a_crash_at_every_request_is_survived(scenario: FaultScenario, summary: Summary) -> None:
     assert await every_crash(scenario, summary) == []
+
+
+@pytest.mark.parametrize("scenario", [one for one in SCENARIOS if one.starts], ids=str)
+async def test_an_older_crd_that_is_served_for_a_while_loses_nothing(scenario: FaultScenario, summary: Summary) -> None:
+    wrong = await every_older_crd(scenario, summary)
+    assert wrong == [], "\n".join(wrong)

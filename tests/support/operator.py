@@ -48,7 +48,7 @@ class FakeOperator:
     inquiries: Inquiries = field(default_factory=Inquiries)
     refused: RefusedStatuses = field(default_factory=lambda: RefusedStatuses("DispatchStart"))
     just_created: JustCreated = field(default_factory=JustCreated)
-    outdated: OutdatedCrd = field(default_factory=lambda: OutdatedCrd("dispatchstarts"))
+    outdated: OutdatedCrd = field(default_factory=OutdatedCrd)
 
     def watch(self) -> None:
         """Let the cache catch up with the API server."""

@@ -1,5 +1,6 @@
 """Waiting for a condition, with a deadline, and seeing that one holds all the time."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -34,3 +35,14 @@ def throughout(what: str, condition: Callable[[], bool], *, seconds: float) -> N
     while (passed := time.monotonic() - begun) < seconds:
         assert condition(), f"no longer, after {passed:.1f} s: {what}"
         threading.Event().wait(POLL_SECONDS)
+
+
+async def until_true(condition: Callable[[], object], *, seconds: float = 1000.0) -> None:
+    """Wait in an event loop, whose clock may be virtual, until a condition holds.
+
+    Raises:
+        TimeoutError: It did not within `seconds` of that clock.
+    """
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for is a server's to tell.
+            await asyncio.sleep(POLL_SECONDS)

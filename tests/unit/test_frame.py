@@ -11,6 +11,7 @@ from aiohttp import web
 from dispatch_operator.api.kinds import RESOURCES as RESOURCES_OF
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.label_selector import LabelSelector
+from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.controllers import frame
 from dispatch_operator.controllers.frame import Elect, Frame
 from dispatch_operator.controllers.watches import WATCHES
@@ -257,6 +258,7 @@ async def test_a_served_crd_that_drops_what_is_recorded_makes_the_operator_unrea
     async with WholeServer().serving() as client, Serving(client) as serving:
         await asyncio.sleep(4)
         assert serving.frame.unready(60.0) == []
-        serving.frame.outdated.note(Key("team-a", "llama-s1"), "status.reference")
+        sent = StartStatus(epoch="2026-01-01T00:00:00Z")
+        serving.frame.outdated.compare(Kind.DISPATCH_START, Key("team-a", "llama-s1"), sent, StartStatus())
         (problem,) = serving.frame.unready(60.0)
-        assert problem.endswith("does not keep status.reference: upgrade the CRDs (team-a/llama-s1)")
+        assert problem.endswith("does not keep status.epoch: upgrade the CRDs (team-a/llama-s1)")

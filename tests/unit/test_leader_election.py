@@ -1,6 +1,7 @@
 """The Lease under an API server that answers with no JSON, or not at all."""
 
 import asyncio
+import itertools
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,6 +12,7 @@ from kubernetes_asyncio import client
 
 from dispatch_operator.kube import leader_election
 from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
+from support.waiting import until_true
 
 pytestmark = pytest.mark.looptime
 LEASE = Lease("n", "l", "me")
@@ -144,3 +146,62 @@ async def test_what_ends_by_itself_gives_the_lease_back(server: Server, api: cli
 
     await lead(api, LEASE, serve)
     assert not server.lease["spec"].get("holderIdentity")
+
+
+async def test_who_can_not_do_its_work_gives_the_lease_back_serves_on_and_begins_anew_when_it_can(
+    server: Server, api: client.ApiClient
+) -> None:
+    fit, served = asyncio.Event(), []
+    fit.set()
+
+    async def serve() -> None:
+        for second in itertools.count():
+            served.append(second)
+            await asyncio.sleep(1)
+
+    def holder() -> str | None:
+        holder: str | None = server.lease.get("spec", {}).get("holderIdentity")
+        return holder
+
+    leading = asyncio.create_task(lead(api, LEASE, serve, fit.is_set))
+    await until_true(lambda: holder() == "me")
+    await asyncio.sleep(2 * leader_election.LIFETIME)
+    assert holder() == "me"
+    fit.clear()
+    await until_true(lambda: holder() != "me")
+    before = len(served)
+    await asyncio.sleep(10 * leader_election.LIFETIME)
+    assert holder() != "me"
+    assert len(served) > before
+    assert not leading.done()
+    fit.set()
+    with pytest.raises(LeaseLostError, match="it begins anew"):
+        await leading
+    before = len(served)
+    await asyncio.sleep(10)
+    assert len(served) == before
+
+
+@pytest.mark.parametrize("ends", ["by itself", "is stopped"])
+async def test_who_has_given_its_lease_back_ends_as_ever(server: Server, api: client.ApiClient, ends: str) -> None:
+    fit, stop, ended = asyncio.Event(), asyncio.Event(), []
+    fit.set()
+
+    async def serve() -> None:
+        try:
+            await stop.wait()
+        finally:
+            ended.append("served")
+
+    leading = asyncio.create_task(lead(api, LEASE, serve, fit.is_set))
+    await until_true(lambda: server.lease.get("spec", {}).get("holderIdentity") == "me")
+    fit.clear()
+    await until_true(lambda: server.lease["spec"].get("holderIdentity") != "me")
+    await asyncio.sleep(3)
+    if ends == "by itself":
+        stop.set()
+        await leading
+    else:
+        leading.cancel()
+        await asyncio.gather(leading, return_exceptions=True)
+    assert ended == ["served"]

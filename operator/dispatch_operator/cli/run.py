@@ -21,6 +21,7 @@ from dispatch_operator.controllers.frame import Frame
 from dispatch_operator.kube.client import NoClusterError, connected
 from dispatch_operator.kube.health import Health, answering
 from dispatch_operator.kube.leader_election import Lease, LeaseLostError, lead
+from dispatch_operator.kube.outdated_crd import OutdatedCrd
 from dispatch_operator.kube.reflectors import ReflectorEndedError, UnfitError
 from dispatch_operator.kube.stall_watch import telling_of_stalls
 from dispatch_operator.metrics.instruments import LEADER
@@ -80,7 +81,8 @@ def run_command(  # noqa: PLR0913 - one argument an option.
     \b
     Exit code:
       0  stopped by SIGTERM or SIGINT
-      1  there is no cluster to connect to, the Lease was lost, or it was given up after five minutes without a watch
+      1  there is no cluster to connect to, the Lease was lost, or it was given up: after five minutes without a watch,
+         or until the served CRDs were no longer older than this operator
       2  an option can't be used, such as an address that can't be listened on
 
     \b
@@ -130,16 +132,22 @@ async def _run(options: Options) -> None:
         await stack.enter_async_context(telling_of_stalls())
         client = await stack.enter_async_context(connected(options.kubeconfig))
         health = Health(lambda: client.authorized)
+        outdated = OutdatedCrd()
+
+        def is_fit() -> bool:
+            return not outdated.is_known
+
         if options.address:
             await _answer(stack, health, *options.address)
 
         async def serve() -> None:
-            frame = Frame(client, options.namespaces, options.selector)
+            frame = Frame(client, options.namespaces, options.selector, outdated)
             health.unready = frame.unready
             health.remarks = frame.reflectors.absences
             health.collectors = (frame.collector,)
             LEADER.set(1)
-            serving = frame.serve(_identity(), partial(lead, client.api, lease) if lease and options.selector else None)
+            elect = partial(lead, client.api, lease, is_fit=is_fit) if lease and options.selector else None
+            serving = frame.serve(_identity(), elect)
             try:
                 # Without a Lease nobody waits for this one's place.
                 await (frame.reflectors.while_fit(serving) if lease else serving)
@@ -151,7 +159,7 @@ async def _run(options: Options) -> None:
 
         lease = options.lease
         own = lease.of_shard(options.selector.text) if lease and options.selector else lease
-        await _until_signalled(lead(client.api, own, serve) if own else serve())
+        await _until_signalled(lead(client.api, own, serve, is_fit) if own else serve())
 
 
 async def _answer(stack: AsyncExitStack, health: Health, host: str, port: int) -> None:

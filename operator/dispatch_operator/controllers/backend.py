@@ -12,7 +12,7 @@ from typing import cast
 from dispatch_operator import __version__
 from dispatch_operator.api import duration, times
 from dispatch_operator.api.enums import BackendGate, BackendState
-from dispatch_operator.api.kinds import RESOURCES, Kind
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models import Backend
 from dispatch_operator.api.models.status import BackendStatus
 from dispatch_operator.checks.required_fields import NEEDED, needed_apis
@@ -75,6 +75,10 @@ class StatusRefusedError(Exception):
         self.error = error
 
 
+class StatusNotKeptError(Exception):
+    """A status that a served CRD does not keep, or not allow: it is an older one, and nothing is probed until then."""
+
+
 @dataclass
 class BackendController:
     """Reconciles backends. A reconcile that probes takes as long as the probe; there is one at a time of a backend."""
@@ -85,7 +89,7 @@ class BackendController:
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     version: str = __version__
-    outdated: OutdatedCrd = field(default_factory=lambda: OutdatedCrd(RESOURCES[Kind.DISPATCH_START].plural))
+    outdated: OutdatedCrd = field(default_factory=OutdatedCrd)
     _served: Served = field(init=False)
     _probe: Probe = field(init=False)
     _attempts: dict[Key, Attempt] = field(default_factory=dict)
@@ -107,13 +111,14 @@ class BackendController:
             # Its probe's objects go by garbage collection, and with its deletion a copy that has no owner.
             self._attempts.pop(key, None)
             self._refused.forget(key)
+            self.outdated.settle(Kind.DISPATCH_BACKEND, key)
             return Result()
         if backend.valid is None:
             logger.warning("%s/%s can't be used: %s", *key, backend.fault)
             return Result()
         try:
             return await self._check(key, backend, backend.valid)
-        except ChangedError:
+        except (ChangedError, StatusNotKeptError):
             # With backoff: who writes it each second must not have it probed each second.
             return Result(requeue=True)
         except StatusRefusedError as error:
@@ -136,23 +141,31 @@ class BackendController:
             except StatusRefusedError as refused:
                 self._refused.note(key, refused.error)
                 return after_status(refused.error)
-            except (ApiError, ChangedError) as failed:
+            except (ApiError, ChangedError, StatusNotKeptError) as failed:
                 logger.debug("%s", failed)
         return None
 
     async def _check(self, key: Key, backend: DispatchBackend, valid: Backend) -> Result:
         left = await self._clean_up(backend, valid)
+        if self.outdated.is_known:
+            return await self._write_again(key, backend, left)
         if valid.spec.state is not BackendState.OPEN:
             await self._write(backend, backend_status.not_probed(backend, valid.spec.state, self.clock()))
             return Result(requeue_after=left)
         now_rests_on = await self._basis(backend, age=CHECK_SECONDS)
         why = why_again(backend, now_rests_on, self.clock())
         wait = self._wait(key, backend, now_rests_on) if why else expires_in(backend, self.clock())
-        if wait > 0 or self.outdated.problems():
-            # A probe creates what a Start does.
-            wait = wait if wait > 0 else CHECK_SECONDS
+        if wait > 0:
             return Result(requeue_after=min(wait, CHECK_SECONDS, left or CHECK_SECONDS))
         return await self._prove(key)
+
+    async def _write_again(self, key: Key, backend: DispatchBackend, left: float | None) -> Result:
+        """Write again what an older CRD has not kept; a probe, which creates what a Start does, waits until it is."""
+        unkept = self.outdated.to_write_again(Kind.DISPATCH_BACKEND, key, backend.status)
+        if unkept is None:
+            return Result(requeue_after=min(CHECK_SECONDS, left or CHECK_SECONDS))
+        await self._write(backend, unkept)
+        return Result(requeue=True)
 
     async def _clean_up(self, backend: DispatchBackend, valid: Backend) -> float | None:
         """Delete what no run can be busy with any more; return in how many seconds to look for the rest."""
@@ -263,25 +276,31 @@ class BackendController:
 
         Raises:
             ChangedError: The backend has been written or deleted meanwhile.
+            StatusNotKeptError: It was not kept as it was sent.
             StatusRefusedError: The API server said no, and would again.
         """
         if status == backend.status:
             return backend
+        key = Key(backend.metadata.namespace, backend.metadata.name)
         try:
-            patch, namespace = patch_backend_status(backend, status), backend.metadata.namespace
-            written = await carry_out(self.client, namespace, patch, timeout=backend.call_timeout)
+            patch = patch_backend_status(backend, status)
+            written = await carry_out(self.client, key.namespace, patch, timeout=backend.call_timeout)
         except ApiError as error:
             if error.not_found and error.reason == "NotFound":
                 self.store.drop_unfound(backend)
             if error.conflict or error.not_found:
                 raise ChangedError from error
+            if self.outdated.refuse(Kind.DISPATCH_BACKEND, key, status, backend.status, error):
+                raise StatusNotKeptError from error
             if error.for_good:
                 raise StatusRefusedError(error) from error
             raise
         after = cast("DispatchBackend", written)
-        self._refused.forget(Key(backend.metadata.namespace, backend.metadata.name))
+        self._refused.forget(key)
         self.store.refresh(after)
         self.record_events(backend, after)
+        if self.outdated.compare(Kind.DISPATCH_BACKEND, key, status, after.status):
+            raise StatusNotKeptError
         return after
 
 

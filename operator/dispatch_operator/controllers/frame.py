@@ -27,6 +27,7 @@ from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.log_subject import SUBJECT
+from dispatch_operator.kube.outdated_crd import OutdatedCrd
 from dispatch_operator.kube.reflectors import Reflectors
 from dispatch_operator.kube.store import Store
 from dispatch_operator.reconcile.actions import Result
@@ -59,8 +60,17 @@ Elect = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 class Frame:
     """One operator: its store, its work queues, and the reflectors that feed them."""
 
-    def __init__(self, client: Client, namespaces: Sequence[str], selector: LabelSelector | None = None) -> None:
-        """Prepare to serve namespaces, none for all, and of their DispatchStarts those that are selected."""
+    def __init__(
+        self,
+        client: Client,
+        namespaces: Sequence[str],
+        selector: LabelSelector | None = None,
+        outdated: OutdatedCrd | None = None,
+    ) -> None:
+        """Prepare to serve namespaces, none for all, and of their DispatchStarts those that are selected.
+
+        What is found out of older CRDs is noted in `outdated`, for whoever asks.
+        """
         store = Store()
         shard = Shard(store, selector or LabelSelector())
         self._client = client
@@ -69,9 +79,10 @@ class Frame:
         # What the API server stamps is compared with what is noted here, so that one clock must tell both.
         clock = client.clock
         self._recorder = EventRecorder(client, clock)
-        reconciler = Reconciler(client, store, self._recorder.record_events, self._recorder.tell, clock)
-        self.outdated = reconciler.outdated
-        backends = BackendController(client, store, self._recorder.record_events, clock, outdated=reconciler.outdated)
+        self.outdated = outdated or OutdatedCrd()
+        record_events, tell = self._recorder.record_events, self._recorder.tell
+        reconciler = Reconciler(client, store, record_events, tell, clock, outdated=self.outdated)
+        backends = BackendController(client, store, record_events, clock, outdated=self.outdated)
         leftovers = Leftovers(ForegroundDeletion(client, store), OrphanedCopies(client, store))
 
         def reconcile_start(key: Key) -> Awaitable[Result]:

@@ -26,6 +26,7 @@ HTTP_NOT_FOUND = 404
 HTTP_CONFLICT = 409
 HTTP_GONE = 410
 HTTP_TOO_LARGE = 413
+HTTP_UNPROCESSABLE = 422
 HTTP_SERVER_ERROR = 500
 
 
@@ -52,6 +53,8 @@ class ApiError(Exception):
     status: int | None = None
     reason: str = ""
     retry_after: float | None = None
+    invalid_fields: tuple[str, ...] = ()
+    """Of an object that is refused as not valid, as paths."""
 
     def __str__(self) -> str:
         code = f" ({self.status})" if self.status else ""
@@ -126,6 +129,7 @@ def answered(verb: str, target: str, status: int, body: str, retry_after: str | 
         status=status,
         reason=reason,
         retry_after=_seconds(retry_after),
+        invalid_fields=_fields(answer) if status == HTTP_UNPROCESSABLE else (),
     )
 
 
@@ -162,6 +166,14 @@ def _status_object(body: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return answer if isinstance(answer, dict) else {}
+
+
+def _fields(answer: dict[str, Any]) -> tuple[str, ...]:
+    """Read which fields a Status object tells of."""
+    details = answer.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    fields = (cause.get("field") for cause in causes or () if isinstance(cause, dict))
+    return tuple(dict.fromkeys(field for field in fields if isinstance(field, str)))
 
 
 def _seconds(retry_after: str | None) -> float | None:

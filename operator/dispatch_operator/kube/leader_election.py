@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 LIFETIME, RENEW_WITHIN, RENEW_EVERY = 15, 10, 2
 """Seconds, client-go's defaults: a leader that can't renew for the second stops, before the first have passed."""
 CALL_SECONDS = 5.0
+FIT_SECONDS = 1.0
+"""How often a leader looks whether it still can do its work."""
 GIVE_BACK_SECONDS = 3.0
 """Together with what is waited for before, the process ends within ten seconds of a signal."""
 SUFFIX_LENGTH = 10
@@ -97,16 +99,25 @@ class _BoundedLock(LeaseLock):
             await old.close()
 
 
-async def lead(api: client.ApiClient, lease: Lease, serve: Callable[[], Awaitable[None]]) -> None:
+async def lead(
+    api: client.ApiClient,
+    lease: Lease,
+    serve: Callable[[], Awaitable[None]],
+    is_fit: Callable[[], bool] = lambda: True,
+) -> None:
     """Wait for the Lease, and serve while holding it; give it back in the end.
+
+    Who is not fit to hold it gives it back at once, and serves on for what it still can do. When it is fit again it
+    ends: another may lead by then.
 
     Args:
         api: A client of the cluster.
         lease: The Lease, and our name as its holder.
         serve: Serves until it is told to stop.
+        is_fit: Tells whether this operator can do the work that the Lease is for.
 
     Raises:
-        LeaseLostError: The Lease could not be renewed in time.
+        LeaseLostError: The Lease could not be renewed in time, or was given back and this operator is fit again.
     """
     leading = asyncio.Event()
 
@@ -120,10 +131,11 @@ async def lead(api: client.ApiClient, lease: Lease, serve: Callable[[], Awaitabl
     whose = about(lease.namespace, lease.name)
     logger.info("waiting for Lease %s/%s", lease.namespace, lease.name, extra=whose)
     try:
-        await _first(leading.wait(), election)
+        await _while_led(asyncio.ensure_future(leading.wait()), election)
         logger.info("leading by Lease %s/%s as %s", lease.namespace, lease.name, lease.holder, extra=whose)
         async with asyncio.timeout(RENEW_WITHIN) as lock.expiry:
-            await _first(serve(), election)
+            serving = asyncio.ensure_future(serve())
+            await _while_led(serving, election, is_fit)
     except TimeoutError as error:
         if lock.expiry is None or not lock.expiry.expired():
             raise
@@ -135,21 +147,48 @@ async def lead(api: client.ApiClient, lease: Lease, serve: Callable[[], Awaitabl
         await asyncio.gather(election, return_exceptions=True)
         if held:
             await _give_back(api, lease)
+    if not serving.done():
+        logger.warning("Lease %s/%s was given back: this operator can't do its work", *lease[:2], extra=whose)
+        await _while_unfit(serving, is_fit)
+    serving.result()
 
 
-async def _first(work: Awaitable[Any], election: asyncio.Task[None]) -> None:
-    """Await some work, but not beyond the election: when that ends first, the work is cancelled."""
-    task = asyncio.ensure_future(work)
+async def _while_led(
+    work: asyncio.Future[Any], election: asyncio.Task[None], is_fit: Callable[[], bool] = lambda: True
+) -> None:
+    """Wait for some work, and leave it to itself when not fit; it is ended when the election ends, or the wait is."""
     try:
-        await asyncio.wait({task, election}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        ended = task.done()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    if not ended:
+        while is_fit() and not (work.done() or election.done()):
+            await asyncio.wait({work, election}, timeout=FIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        await _end(work)
+        raise
+    if is_fit() and not work.done():
+        await _end(work)
         error = election.exception()
         raise LeaseLostError(f"the Lease was lost: {error or 'it could not be renewed in time'}") from error
-    task.result()
+
+
+async def _while_unfit(serving: asyncio.Future[None], is_fit: Callable[[], bool]) -> None:
+    """Let an operator without its Lease serve on until it is fit to lead.
+
+    Raises:
+        LeaseLostError: It is.
+    """
+    try:
+        while not serving.done():
+            if is_fit():
+                raise LeaseLostError(
+                    "the Lease was given back, and this operator can do its work again: it begins anew"
+                )
+            await asyncio.wait({serving}, timeout=FIT_SECONDS)
+    finally:
+        await _end(serving)
+
+
+async def _end(work: asyncio.Future[Any]) -> None:
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
 
 
 async def _give_back(api: client.ApiClient, lease: Lease) -> None:

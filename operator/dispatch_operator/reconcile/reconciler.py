@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from dispatch_operator.api.enums import Condition, ConditionStatus, Phase
-from dispatch_operator.api.kinds import RESOURCES, Kind
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.status import StartStatus
 from dispatch_operator.kube.client import Client
 from dispatch_operator.kube.errors import ApiError
@@ -83,7 +83,7 @@ class Reconciler:
     shared_reads: SharedReads[Answer | ApiError] = field(default_factory=SharedReads)
     refused: RefusedStatuses = field(default_factory=lambda: RefusedStatuses(Kind.DISPATCH_START))
     just_created: JustCreated = field(default_factory=JustCreated)
-    outdated: OutdatedCrd = field(default_factory=lambda: OutdatedCrd(RESOURCES[Kind.DISPATCH_START].plural))
+    outdated: OutdatedCrd = field(default_factory=OutdatedCrd)
 
     async def reconcile(self, key: Key, *, woken: float | None = None) -> Result:
         """Bring one DispatchStart as far as it goes now.
@@ -103,14 +103,18 @@ class Reconciler:
             decision = decide(observed, self.clock())
             if isinstance(decision, Result):
                 if not decision.requeue:
-                    self.outdated.settle(key)
+                    self.outdated.settle(Kind.DISPATCH_START, key)
                 # What a precondition failed on was changed by somebody: it is looked at once more.
                 if contested and decision.requeue_after is None:
                     return replace(decision, requeue=True)
                 return _not_for_ever(self._until_told(key, decision), observed)
-            records = isinstance(decision, PatchStatus)
-            if isinstance(decision, Create | Patch | PatchStatus) and self.outdated.holds_back(key, records=records):
-                return Result(requeue_after=HELD_BACK)
+            if self.outdated.is_known and isinstance(decision, Create | Patch | PatchStatus):
+                unkept = self.outdated.to_write_again(Kind.DISPATCH_START, key, observed.start.status)
+                if unkept is not None:
+                    # What was decided may rest on what was not kept.
+                    decision = PatchStatus(unkept)
+                elif self.outdated.holds_back(Kind.DISPATCH_START, key, records=isinstance(decision, PatchStatus)):
+                    return Result(requeue_after=HELD_BACK)
             begun = self.clock()
             if decision.slot in {Slot.TRAINER_JOB, Slot.LOCAL_QUEUE}:
                 self.inquiries.made(key, begun)
@@ -132,8 +136,7 @@ class Reconciler:
                 failed_copies += decision.key == (Create, Slot.COPY)
                 if isinstance(decision, PatchStatus):
                     if not (answer.conflict or answer.not_found):
-                        self.refused.note(key, answer)
-                        return after_status(answer)
+                        return self._refused(key, observed, decision.status, answer)
                     # Somebody else changed the object: what was decided rests on what is no longer so.
                     again = await self._begin_again(key, observed)
                     if isinstance(again, Result):
@@ -146,16 +149,20 @@ class Reconciler:
                     self.just_created.note(key, answer, self.clock())
                 elif isinstance(decision, Delete):
                     self.just_created.forget(key)
-                if isinstance(decision, PatchStatus):
+                if isinstance(decision, PatchStatus) and isinstance(answer, DispatchStart):
                     self.refused.forget(key)
-                if isinstance(decision, PatchStatus) and (lacking := _lacking(decision.status, answer)):
-                    # Only what the answer holds is acted on, and what it lacks would be written over and over.
-                    self.outdated.note(key, lacking)
-                    return Result(requeue=True)
-                if records:
-                    self.outdated.settle(key)
+                    if self.outdated.compare(Kind.DISPATCH_START, key, decision.status, answer.status):
+                        # Only what the answer holds is acted on, and what it lacks would be written over and over.
+                        return Result(requeue=True)
             observed = observed.apply(decision, answer, begun)
         return Result(requeue=observed is not None)
+
+    def _refused(self, key: Key, observed: Observed, sent: StartStatus, error: ApiError) -> Result:
+        """Return when a status that was not taken is written again."""
+        self.refused.note(key, error)
+        if self.outdated.refuse(Kind.DISPATCH_START, key, sent, observed.start.status, error):
+            return Result(requeue=True)
+        return after_status(error)
 
     async def _answer(self, observed: Observed, action: Action, woken: float | None) -> Answer | ApiError:
         """Carry out an action; a backend or a runtime is read once for all that were woken before that."""
@@ -184,7 +191,7 @@ class Reconciler:
         observed = observe(self.store, key, self._just_started(key))
         if observed is None:
             self.refused.forget(key)
-            self.outdated.settle(key)
+            self.outdated.settle(Kind.DISPATCH_START, key)
         if observed is None or self.store.get(TrainJob, key.namespace, observed.start.target) is not None:
             self.just_created.forget(key)
         if observed is None or (observed.start.status.phase or Phase.PENDING).is_end:
@@ -253,12 +260,6 @@ def _not_for_ever(result: Result, observed: Observed) -> Result:
         meta = observed.start.metadata
         return Result(requeue_after=LOOK_AGAIN * (1 + spread(f"{meta.namespace}/{meta.name}")) / 2)
     return result
-
-
-def _lacking(sent: StartStatus, answer: Answer) -> str:
-    """Name the fields of a status that were sent, and that the API server did not keep: its CRD is an older one."""
-    kept = answer.status.as_json() if isinstance(answer, DispatchStart) else {}
-    return ", ".join(f"status.{field}" for field, value in sent.as_json().items() if kept.get(field) != value)
 
 
 def _try_again(key: Key, error: ApiError) -> Result:

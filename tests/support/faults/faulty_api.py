@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from dispatch_operator.kube.errors import ApiError
 from support.fake_api import FakeApi, Request
 from support.faults.fault import WHILE, Fault, Lasts
+from support.faults.older_crd import OlderCrd
 from support.invariants import broken_invariants
 from support.operator import NOW
 from support.records import at, condition, copied, maker_uid
@@ -41,6 +42,8 @@ class FaultPlan:
     """`before` or `after` the request, when the operator dies there."""
     meddles: Callable[["FaultyApi"], None] | None = None
     """What somebody does to the world just before the request."""
+    older: OlderCrd | None = None
+    """What is served from the request on, for a while."""
     count: int = 0
     began: float | None = None
     like: Request | None = None
@@ -57,6 +60,10 @@ class FaultPlan:
         if self.lasts is Lasts.ONCE or now >= self.began + WHILE:
             return None
         return self.fault if self.lasts is Lasts.OUTAGE or _alike(request, self.like) else None
+
+    def serves(self, now: float) -> OlderCrd | None:
+        """Return the older CRD that is served now."""
+        return self.older if self.began is not None and now < self.began + WHILE else None
 
 
 def _alike(one: Request, other: Request | None) -> bool:
@@ -85,6 +92,8 @@ class FaultyApi(FakeApi):
     """What the scenario's other controllers do after each request."""
     began: float | None = None
     """When this world began, by the event loop's clock."""
+    has_shown_older: bool = False
+    """Whether a write of a status was not kept as it was sent, by the CRD that is served now."""
     _informed: dict[tuple[str, str, str], Object] = field(default_factory=dict)
     _opened: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
@@ -130,8 +139,11 @@ class FaultyApi(FakeApi):
     async def patch(
         self, kind: str, namespace: str, name: str, body: Object, *, timeout: float, subresource: str = ""
     ) -> Object:
-        def call() -> Awaitable[Object]:
-            return FakeApi.patch(self, kind, namespace, name, body, timeout=timeout, subresource=subresource)
+        async def call() -> Object:
+            older = self.plan.serves(asyncio.get_running_loop().time()) if is_status(kind, subresource) else None
+            kept = older.take(body) if older else body
+            self.has_shown_older = self.has_shown_older or kept != body
+            return await FakeApi.patch(self, kind, namespace, name, kept, timeout=timeout, subresource=subresource)
 
         return await self._meet(Request("patch", str(kind), name, subresource), timeout, call)
 
@@ -176,6 +188,10 @@ class FaultyApi(FakeApi):
         if loop.time() < self.not_before.get(request, 0.0) and not (request.kind == COPY and request.verb != "patch"):
             # A copy is also looked at apart from its DispatchStart.
             self.broken.append(f"{request} came before the time that Retry-After named")
+        if not self.plan.serves(loop.time()):
+            self.has_shown_older = False
+        elif self.has_shown_older and begins(request):
+            self.broken.append(f"{request} was begun though the served CRD keeps no record of it")
         if len(self.asked) > BURST and self.asked[-BURST][0] > loop.time() - 1.0:
             self.broken.append(f"more than {BURST} requests in a second")
             await asyncio.sleep(60.0)
@@ -257,11 +273,11 @@ class FaultyApi(FakeApi):
             changed = (
                 self._informed.get((START, start["metadata"]["namespace"], start["metadata"]["name"])) is not start
             )
-            if changed and at(start, "status", "phase"):
+            if changed and at(start, "status", "phase") and not self.plan.older:
                 self.broken += broken_invariants(start["status"])
         for job in self._held(JOB):
             uid = maker_uid(job)
-            if uid is None or uid not in starts or not is_open(job):
+            if uid is None or uid not in starts or not is_open(job) or job["metadata"]["uid"] in self._opened[uid]:
                 continue
             self._opened[uid].add(job["metadata"]["uid"])
             if len(self._opened[uid]) > 1:
@@ -271,6 +287,16 @@ class FaultyApi(FakeApi):
                 at(start, "status", "reference", "uid") != job["metadata"]["uid"]
             ):
                 self.broken.append("a gate was opened before Started was recorded with its TrainJob's UID")
+
+
+def is_status(kind: str, subresource: str) -> bool:
+    """Tell whether a write is one of a DispatchStart's status."""
+    return (kind, subresource) == (START, "status")
+
+
+def begins(request: Request) -> bool:
+    """Tell whether a write begins, opens or holds something of a DispatchStart."""
+    return request.verb in {"create", "patch"} and not is_status(request.kind, request.subresource)
 
 
 def is_open(job: Object) -> bool:

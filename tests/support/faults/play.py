@@ -11,6 +11,7 @@ from support.fake_api import Request
 from support.faults.fault import FAULTS, Fault, Lasts, durations
 from support.faults.faulty_api import FaultPlan, FaultyApi
 from support.faults.final_state import FinalState, outcome, wrong_with
+from support.faults.older_crd import OLDER_CRDS
 from support.faults.running import live
 from support.faults.scenarios import MEDDLING, FaultScenario
 from support.faults.verdict import refused_with
@@ -111,6 +112,20 @@ async def every_meddling(scenario: FaultScenario, summary: Summary) -> list[str]
             found = wrong_with(world, ErrorClass.REJECTED, now) and wrong_with(world, base.end, now)
             summary.survived += not found
             wrong += [f"{what} before {place} {request}: {each}" for each in found]
+    return wrong
+
+
+async def every_older_crd(scenario: FaultScenario, summary: Summary) -> list[str]:
+    """Let an older CRD be served from every request of a scenario on, for a while, and say what is not as it must be."""
+    base = await clean(scenario, "OnChange")
+    wrong = []
+    for place, request in enumerate(base.requests):
+        for older in OLDER_CRDS:
+            summary.faults += 1
+            world = await play(scenario, "OnChange", FaultPlan(place, older=older))
+            found = wrong_with(world, base.end, asyncio.get_running_loop().time())
+            summary.survived += not found
+            wrong += [f"{older} from {place} {request} on: {each}" for each in found]
     return wrong
 
 
