@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from dispatch_operator.controllers.work_queue import MOST_SLOW, SLOW_SECONDS, WorkQueue
+from dispatch_operator.controllers.work_queue import MOST_SLOW, SLOW_SECONDS, SOON_SECONDS, WorkQueue
 from dispatch_operator.reconcile.actions import Result
 
 pytestmark = pytest.mark.looptime
@@ -278,3 +278,58 @@ async def test_a_queue_that_is_closed_while_it_is_held_begins_nothing() -> None:
     queue.release()
     await asyncio.sleep(10)
     assert reconciles.begun == []
+
+
+async def test_what_is_told_of_a_key_at_rest_is_gathered_and_looked_at_once_and_soon() -> None:
+    reconciles = Reconciles()
+    queue = WorkQueue(reconciles, max_concurrent=2, at_rest=lambda _: True)
+    for _ in range(3):
+        queue.add_soon("a")
+        await asyncio.sleep(SOON_SECONDS / 5)
+    await asyncio.sleep(10)
+    assert reconciles.times == [SOON_SECONDS], "the first event decides when: those that follow put nothing off"
+
+
+async def test_a_key_that_is_not_at_rest_never_waits() -> None:
+    reconciles = Reconciles()
+    queue = WorkQueue(reconciles, max_concurrent=2, at_rest=lambda key: key == "resting")
+    queue.add_soon("going on")
+    queue.add_soon("resting")
+    await asyncio.sleep(0.25)
+    queue.add("resting")
+    await asyncio.sleep(10)
+    assert reconciles.begun == [(0, "going on"), (0.25, "resting")], "and an event that may not wait ends the waiting"
+
+
+async def test_what_is_told_while_a_key_is_reconciled_waits_only_if_it_is_at_rest_after_that() -> None:
+    reconciles, resting = Reconciles(), {"b"}
+    queue = WorkQueue(reconciles, max_concurrent=2, at_rest=lambda key: key in resting)
+    queue.add("a")
+    queue.add("b")
+    await asyncio.sleep(0.5)
+    queue.add_soon("a")
+    queue.add_soon("b")
+    resting ^= {"a", "b"}
+    await asyncio.sleep(10)
+    assert reconciles.begun == [(0, "a"), (0, "b"), (1, "b"), (1 + SOON_SECONDS, "a")]
+
+
+async def test_gathering_neither_puts_off_what_was_planned_earlier_nor_ends_a_backoff() -> None:
+    reconciles = Reconciles(
+        Result(requeue_after=0.2), Result(requeue_after=60.0), Result(requeue=True, retry_after=5.0)
+    )
+    queue = WorkQueue(reconciles, max_concurrent=2, at_rest=lambda _: True)
+    queue.add("a")
+    await asyncio.sleep(1.1)
+    queue.add_soon("a")
+    await asyncio.sleep(1.5)
+    queue.add_soon("a")
+    await asyncio.sleep(2)
+    assert reconciles.times == [0, 1.2, 2.6 + SOON_SECONDS], "it comes before what was planned later"
+    queue.add_soon("a")
+    await asyncio.sleep(3)
+    assert len(reconciles.times) == 3, "what the API server asked for is waited for"
+    await queue.close(grace_period=1.0)
+    queue.add_soon("a")
+    await asyncio.sleep(60)
+    assert len(reconciles.times) == 3

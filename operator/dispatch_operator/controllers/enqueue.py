@@ -12,6 +12,15 @@ from dispatch_operator.records.kueue import AdmissionCheck, Workload
 from dispatch_operator.records.reading import AnyRecord
 from dispatch_operator.records.trainer import ClusterTrainingRuntime, JobSet, TrainingRuntime, TrainJob
 
+MADE_BY_STARTS = frozenset({Kind.TRAIN_JOB, Kind.TRAINING_RUNTIME, Kind.JOB_SET, Kind.WORKLOAD})
+"""Kinds of what belongs to a Start; once it is whole, they change several times together."""
+
+
+def is_whole(store: Store, key: Key) -> bool:
+    """Tell whether a DispatchStart has started, as far as is known: nothing that is told of its objects is urgent."""
+    start = store.get(DispatchStart, *key)
+    return start is not None and start.status.says_started
+
 
 def starts_of(store: Store, obj: AnyRecord) -> Iterable[Key]:
     """Return the DispatchStarts that a change of this object may concern."""

@@ -8,15 +8,24 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import kopf
 
+from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.label_selector import LabelSelector
 from dispatch_operator.controllers.admission_check import AdmissionChecks
 from dispatch_operator.controllers.backend import BackendController
 from dispatch_operator.controllers.collector import OperatorCollector
-from dispatch_operator.controllers.enqueue import backends_of, starts_of, targets_of, workloads_of
+from dispatch_operator.controllers.enqueue import (
+    MADE_BY_STARTS,
+    backends_of,
+    is_whole,
+    starts_of,
+    targets_of,
+    workloads_of,
+)
 from dispatch_operator.controllers.event_recorder import EventRecorder
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
@@ -88,11 +97,12 @@ class Frame:
         def reconcile_start(key: Key) -> Awaitable[Result]:
             return reconciler.reconcile(key, woken=starts.woken(key))
 
-        starts = queue_of(shard.serves_start, reconcile_start, MAX_CONCURRENT)
+        starts = queue_of(shard.serves_start, reconcile_start, MAX_CONCURRENT, partial(is_whole, store))
+        left = queue_of(shard.serves_target, leftovers.reconcile, MAX_CONCURRENT, lambda _: True)
         self._routes = [
-            Route(starts, starts_of),
+            Route(starts, starts_of, MADE_BY_STARTS),
             Route(queue_of(shard.serves_rest, backends.reconcile, PROBES), backends_of),
-            Route(queue_of(shard.serves_target, leftovers.reconcile, MAX_CONCURRENT), targets_of),
+            Route(left, targets_of, frozenset(Kind)),
         ]
         if not namespaces:
             # AdmissionChecks are the cluster's: a namespaced operator only reads them.
@@ -188,9 +198,9 @@ class Frame:
         self._shard.cares_for_rest = True
         _of_starts, *of_rest = self._routes
         for obj in tuple(self._store):
-            for queue, concerned in of_rest:
-                for key in concerned(self._store, obj):
-                    queue.add(key)
+            for route in of_rest:
+                for key in route.concerned(self._store, obj):
+                    route.queue.add(key)
         await asyncio.get_running_loop().create_future()
 
     async def _release_when_listed(self) -> None:
@@ -231,7 +241,10 @@ class Frame:
 
 
 def queue_of(
-    serves: Callable[[Key], bool], reconcile: Callable[[Key], Awaitable[Result]], max_concurrent: int
+    serves: Callable[[Key], bool],
+    reconcile: Callable[[Key], Awaitable[Result]],
+    max_concurrent: int,
+    at_rest: Callable[[Key], bool] = lambda _: False,
 ) -> WorkQueue[Key]:
     """Return a queue of what is served, whose log lines say what is being reconciled."""
     served = if_served(serves, reconcile)
@@ -241,7 +254,9 @@ def queue_of(
         SUBJECT.set(key)
         return served(key)
 
-    return WorkQueue(reconcile_and_say_what, max_concurrent=max_concurrent, group=lambda key: key.namespace)
+    return WorkQueue(
+        reconcile_and_say_what, max_concurrent=max_concurrent, group=lambda key: key.namespace, at_rest=at_rest
+    )
 
 
 def settings() -> kopf.OperatorSettings:

@@ -1,6 +1,6 @@
 """What is watched, and what a change of it wakes: the store is kept, and the keys that it concerns are enqueued."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dispatch_operator.api.group import LABEL_JOB
@@ -49,6 +49,15 @@ class Route(NamedTuple):
 
     queue: WorkQueue[Key]
     concerned: Callable[[Store, AnyRecord], Iterable[Key]]
+    may_wait: Collection[Kind] = ()
+    """The kinds of which several changes in a short time are looked at once, where the key is at rest."""
+
+    def wake(self, kind: Kind, key: Key) -> None:
+        """Have a key reconciled that a change of an object of a kind concerns."""
+        if kind in self.may_wait:
+            self.queue.add_soon(key)
+        else:
+            self.queue.add(key)
 
 
 class StoreAndEnqueue:
@@ -88,13 +97,12 @@ class StoreAndEnqueue:
         self._store.drop(held)
         self._enqueue(concerned)
 
-    def _concerned(self, obj: AnyRecord) -> list[tuple[WorkQueue[Key], Key]]:
-        return [(queue, key) for queue, concerned in self._routes for key in set(concerned(self._store, obj))]
+    def _concerned(self, obj: AnyRecord) -> list[tuple[Route, Key]]:
+        return [(route, key) for route in self._routes for key in set(route.concerned(self._store, obj))]
 
-    @staticmethod
-    def _enqueue(concerned: Iterable[tuple[WorkQueue[Key], Key]]) -> None:
-        for queue, key in concerned:
-            queue.add(key)
+    def _enqueue(self, concerned: Iterable[tuple[Route, Key]]) -> None:
+        for route, key in concerned:
+            route.wake(self._kind, key)
 
 
 def is_relevant(kind: Kind, raw: dict[str, Any]) -> bool:

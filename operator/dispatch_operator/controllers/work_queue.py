@@ -14,6 +14,8 @@ logger = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 SLOW_SECONDS = 2.0
 """A reconcile that takes longer only waits: for a webhook's cache, an answer, or what the cluster does."""
+SOON_SECONDS = 0.5
+"""In which what is told of the objects of a key at rest is gathered, and looked at once."""
 MOST_SLOW = 5
 """Times `max_concurrent`: reconciles of one group that may be under way, with those that only wait."""
 
@@ -47,10 +49,12 @@ class WorkQueue(Generic[K]):
         *,
         max_concurrent: int,
         group: Callable[[K], Hashable] = lambda _: "",
+        at_rest: Callable[[K], bool] = lambda _: False,
     ) -> None:
         self._reconcile = reconcile
         self._max_concurrent = max_concurrent
         self._group = group
+        self._at_rest = at_rest
         self._ready: dict[Hashable, deque[K]] = {}
         """The keys whose turn comes next, by their group; the first group's turn is the next."""
         self._added: dict[K, float] = {}
@@ -58,6 +62,8 @@ class WorkQueue(Generic[K]):
         reconciled. The first one has waited longest."""
         self._woken: dict[K, float] = {}
         """When the keys that are reconciled were added."""
+        self._added_soon: set[K] = set()
+        """The keys that were added while they are reconciled, and may wait if they are at rest after that."""
         self._running: dict[K, asyncio.Task[None]] = {}
         self._slots: set[K] = set()
         """The keys of those that run and do not only wait."""
@@ -109,6 +115,27 @@ class WorkQueue(Generic[K]):
         if key not in self._running:
             self._make_ready(key)
 
+    def add_soon(self, key: K) -> None:
+        """Ask for a reconcile of a key: at once, or within `SOON_SECONDS` when it is at rest.
+
+        Whether it is at rest, is asked when a reconcile that goes on has ended: most of what a Start makes is told
+        of while the Start is still being made.
+        """
+        if key in self._running:
+            self._added_soon.add(key)
+        elif not self._at_rest(key):
+            self.add(key)
+        elif not self._closed and key not in self._added:
+            self._add_at_latest(key, SOON_SECONDS)
+
+    def _add_at_latest(self, key: K, delay: float) -> None:
+        at = asyncio.get_running_loop().time() + delay
+        timer = self._timers.get(key)
+        if timer is None or timer.when() > at:
+            if timer:
+                timer.cancel()
+            self._timers[key] = asyncio.get_running_loop().call_at(at, self.add, key)
+
     def woken(self, key: K) -> float:
         """Return when the key that is reconciled now was added, on the event loop's clock."""
         return self._woken[key]
@@ -157,8 +184,12 @@ class WorkQueue(Generic[K]):
             slow.cancel()
             del self._running[key], self._woken[key]
             self._running_of -= Counter((self._group(key),))
+            is_added_soon = key in self._added_soon
+            self._added_soon.discard(key)
             if self._added.pop(key, None) is not None:
                 self.add(key)
+            elif is_added_soon:
+                self.add_soon(key)
             self._give_up_slot(key)
 
     def _give_up_slot(self, key: K) -> None:

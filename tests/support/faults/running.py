@@ -2,30 +2,31 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.label_selector import LabelSelector
 from dispatch_operator.controllers.admission_check import AdmissionChecks
-from dispatch_operator.controllers.enqueue import starts_of, targets_of, workloads_of
+from dispatch_operator.controllers.enqueue import MADE_BY_STARTS, is_whole, starts_of, targets_of, workloads_of
 from dispatch_operator.controllers.foreground_deletion import ForegroundDeletion
 from dispatch_operator.controllers.leftovers import Leftovers
 from dispatch_operator.controllers.orphaned_copies import OrphanedCopies
 from dispatch_operator.controllers.shard import Shard, if_served
-from dispatch_operator.controllers.watches import WATCHES, is_relevant
+from dispatch_operator.controllers.watches import WATCHES, Route, is_relevant
 from dispatch_operator.controllers.work_queue import WorkQueue
 from dispatch_operator.kube.index import Key
 from dispatch_operator.kube.store import Store
+from dispatch_operator.reconcile.actions import Result
 from dispatch_operator.reconcile.reconciler import Reconciler
-from dispatch_operator.records.reading import AnyRecord
 from support.faults.faulty_api import FaultyApi
 from support.records import watched
 
 Object = dict[str, Any]
+Reconcile = Callable[[Key], Awaitable[Result]]
 WATCHED = {watch.kind.value for watch in WATCHES}
-Route = tuple[WorkQueue[Key], Callable[[Store, AnyRecord], Iterable[Key]]]
 
 
 @dataclass(eq=False)
@@ -49,10 +50,16 @@ class RunningOperator:
         leftovers = Leftovers(ForegroundDeletion(cluster, store), OrphanedCopies(cluster, store))
         cares_for = shard.serves_target if self.world.has_collector else _nobody
         checks = AdmissionChecks(cluster, store, clock, shard.serves_start)
+
+        def queue(
+            serves: Callable[[Key], bool], reconcile: Reconcile, at_rest: Callable[[Key], bool]
+        ) -> WorkQueue[Key]:
+            return WorkQueue(if_served(serves, reconcile), max_concurrent=20, at_rest=at_rest)
+
         self.routes = (
-            (WorkQueue(if_served(shard.serves_start, starts.reconcile), max_concurrent=20), starts_of),
-            (WorkQueue(if_served(cares_for, leftovers.reconcile), max_concurrent=20), targets_of),
-            (WorkQueue(if_served(shard.serves_workload, checks.reconcile), max_concurrent=20), workloads_of),
+            Route(queue(shard.serves_start, starts.reconcile, partial(is_whole, store)), starts_of, MADE_BY_STARTS),
+            Route(queue(cares_for, leftovers.reconcile, lambda _: True), targets_of, frozenset(Kind)),
+            Route(queue(shard.serves_workload, checks.reconcile, lambda _: False), workloads_of),
         )
         for (kind, _, _), obj in self.world.objects.items():
             if _is_watched(kind, obj):
@@ -70,12 +77,12 @@ class RunningOperator:
         record = watched(obj)
         if not deleted:
             self.store.put(record)
-        concerned = [(queue, set(whom(self.store, record))) for queue, whom in self.routes]
+        concerned = [(route, set(route.concerned(self.store, record))) for route in self.routes]
         if deleted:
             self.store.drop(record)
-        for queue, keys in concerned:
+        for route, keys in concerned:
             for key in sorted(keys):
-                queue.add(key)
+                route.wake(record.KIND, key)
 
     def care_for_rest(self) -> None:
         """Become the one of all shards that cares for what belongs to no DispatchStart."""
@@ -91,8 +98,8 @@ class RunningOperator:
     async def end(self) -> None:
         """Die at once, whatever goes on."""
         self.world.watchers.remove(self)
-        for queue, _ in self.routes:
-            await queue.close(grace_period=0)
+        for route in self.routes:
+            await route.queue.close(grace_period=0)
 
 
 def _nobody(_key: Key) -> bool:
