@@ -183,7 +183,7 @@ class WorkQueue(Generic[K]):
         finally:
             slow.cancel()
             del self._running[key], self._woken[key]
-            self._running_of -= Counter((self._group(key),))
+            self._ended_one_of(self._group(key))
             is_added_soon = key in self._added_soon
             self._added_soon.discard(key)
             if self._added.pop(key, None) is not None:
@@ -191,6 +191,11 @@ class WorkQueue(Generic[K]):
             elif is_added_soon:
                 self.add_soon(key)
             self._give_up_slot(key)
+
+    def _ended_one_of(self, group: Hashable) -> None:
+        self._running_of[group] -= 1
+        if not self._running_of[group]:
+            del self._running_of[group]
 
     def _give_up_slot(self, key: K) -> None:
         self._slots.discard(key)

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from dispatch_operator.api import duration
 from dispatch_operator.api.enums import BackendGate, Condition
 from dispatch_operator.api.models import Backend
@@ -150,7 +152,7 @@ class Probe:
             start = awaiting_workload(start, self.clock())
         # The event loop's clock may be a little ahead of the one that the step reads.
         await self._until(backend, lambda: _promised(self.store.workload(*owner)) != before, seconds + CLOCK_GRAIN)
-        return replace(observed, start=start, workload=Observation(self.store.workload(*owner)))
+        return structs.replace(observed, start=start, workload=Observation(self.store.workload(*owner)))
 
     async def _see_that_it_was_not_disturbed(self, observed: Observed, refusal: Refusal) -> None:
         """What somebody deletes in the middle, perhaps another operator's clean-up, says nothing of the backend."""

@@ -1,8 +1,9 @@
 """The list of a status's conditions is composed here (docs/contract.md, Conditions)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from dispatch_operator.api import times
 from dispatch_operator.api.enums import Condition, ConditionStatus
@@ -15,8 +16,7 @@ E = TypeVar("E", bound=Entry)
 _ORDER = {kind: place for place, kind in enumerate(Condition)}
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A condition as it should stand."""
 
     type: Condition

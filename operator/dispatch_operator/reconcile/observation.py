@@ -1,9 +1,11 @@
 """What one reconcile knows, and how sure it is: pure values, and what an answer adds to them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Generic, TypeVar, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dispatch_operator.api.models import Backend
 from dispatch_operator.kube.errors import ApiError
@@ -41,8 +43,7 @@ class Origin(IntEnum):
     """A live read of this reconcile returned it, or its absence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation(Generic[T]):
+class Observation(Struct, Generic[T], frozen=True):
     """One object as this reconcile knows it; ``obj`` is None when absent."""
 
     obj: T | None = None
@@ -59,8 +60,7 @@ class Observation(Generic[T]):
         return self.obj is None and self.live
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """The facts of one reconcile of one DispatchStart; nothing here outlives it."""
 
     start: DispatchStart

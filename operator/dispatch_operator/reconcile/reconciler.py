@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from dispatch_operator.api.enums import Condition, ConditionStatus, Phase
 from dispatch_operator.api.kinds import Kind
 from dispatch_operator.api.models.status import StartStatus
@@ -185,7 +187,7 @@ class Reconciler:
         self.store.refresh(answer)
         again = self._observe(key)
         same = again is not None and again.start.metadata.uid == observed.start.metadata.uid
-        return replace(again, created=observed.created) if again and same else again
+        return structs.replace(again, created=observed.created) if again and same else again
 
     def _observe(self, key: Key) -> Observed | None:
         observed = observe(self.store, key, self._just_started(key))
@@ -197,7 +199,7 @@ class Reconciler:
         if observed is None or (observed.start.status.phase or Phase.PENDING).is_end:
             self.inquiries.forget(key)
             return observed
-        return replace(observed, last_inquiry=self.inquiries.last(key, self.clock()))
+        return structs.replace(observed, last_inquiry=self.inquiries.last(key, self.clock()))
 
     def _just_started(self, key: Key) -> TrainJob | None:
         """Return the TrainJob of a Start that is whole, where a watch need not have told of it yet."""

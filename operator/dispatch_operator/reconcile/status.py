@@ -107,12 +107,9 @@ def told_by(condition: Condition, message: str) -> str:
 
 def started_steps(observed: Observed) -> list[Wanted]:
     """Return the conditions of a Start that is whole; what was told of one that was taken up again stays told."""
+    steps = STEPS if in_kueue_mode(observed) else [step for step in STEPS if step is not Condition.WORKLOAD_GATED]
     return [
-        *(
-            _told(observed, step) or _done(step, observed)
-            for step in STEPS
-            if step is not Condition.WORKLOAD_GATED or in_kueue_mode(observed)
-        ),
+        *(_told(observed, step) or _done(step, observed) for step in steps),
         Wanted(Condition.STARTED, TRUE, "Started", "the TrainJob exists behind its gate, as it was asked for"),
     ]
 

@@ -57,10 +57,12 @@ class DispatchStart:
 
         A stop whose reason got lost is what the gate wishes, which never leaves Cancelled.
         """
+        if self.gate is not Gate.CANCELLED:
+            return False
         status = self.status
         is_bare = status.phase is Phase.STOPPING and status.condition(Condition.STARTED) is None
         ends_otherwise = status.recorded_end not in {None, Phase.CANCELLED} or (status.was_refused and not is_bare)
-        return self.gate is Gate.CANCELLED and not ends_otherwise
+        return not ends_otherwise
 
     @property
     def retry(self) -> Retry:

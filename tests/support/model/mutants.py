@@ -129,7 +129,7 @@ def _follow_any(observed: Observed, now: float) -> Action | Result:
 
 
 def _with_status(observed: Observed, status: StartStatus) -> Observed:
-    return replace(observed, start=replace(observed.start, status=status))
+    return structs.replace(observed, start=replace(observed.start, status=status))
 
 
 _FOLLOW = started.follow
@@ -224,7 +224,7 @@ def _annotated(meta: ObjectMeta) -> frozenset[str]:
 
 
 def _forgetful(observed: Observed, *told: Any) -> Observed:
-    return replace(_APPLY(observed, *told), created=frozenset())
+    return structs.replace(_APPLY(observed, *told), created=frozenset())
 
 
 _APPLY = Observed.apply

@@ -4,7 +4,7 @@ import asyncio
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -150,7 +150,7 @@ def _of_fact(fact: Any) -> object:
     return fact if isinstance(fact, bool | float | frozenset) or fact is None else id(fact)
 
 
-_FACTS = tuple(field.name for field in fields(Observed))
+_FACTS = Observed.__struct_fields__
 
 
 @contextmanager

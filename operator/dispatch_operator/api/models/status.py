@@ -200,12 +200,18 @@ class StartStatus(Status, frozen=True):
 
     def condition(self, kind: str) -> Condition | None:
         """Return a condition by its type."""
-        return next((one for one in self.conditions if one.type == kind), None)
+        for one in self.conditions:
+            if one.type == kind:
+                return one
+        return None
 
     @property
     def says_started(self) -> bool:
         """Whether the condition Started is True."""
-        return self._stands(ConditionType.STARTED, ConditionStatus.TRUE)
+        for one in self.conditions:  # noqa: SIM110 - asked dozens of times in a reconcile; a generator costs more.
+            if one.type == ConditionType.STARTED and one.status is ConditionStatus.TRUE:
+                return True
+        return False
 
     @property
     def has_started(self) -> bool:
@@ -241,9 +247,6 @@ class StartStatus(Status, frozen=True):
         succeeded = self.condition(ConditionType.SUCCEEDED)
         is_told = succeeded is not None and succeeded.reason == Phase.CANCELLED and self.phase in _WHILE_CANCELLED
         return is_told or self.recorded_end is Phase.CANCELLED
-
-    def _stands(self, kind: ConditionType, status: ConditionStatus) -> bool:
-        return any(one.type == kind and one.status is status for one in self.conditions)
 
 
 class BackendCondition(Condition, frozen=True):
