@@ -218,3 +218,21 @@ async def test_each_kind_has_a_reflector_for_each_namespace(namespaces: tuple[st
     # A cluster may lack Kueue.
     lacking = {str(each.reflector).split(maxsplit=1)[0] for each in found if not each.required}
     assert lacking == {"Workload", "AdmissionCheck"} - ({"AdmissionCheck"} if namespaces else set())
+
+
+async def test_what_is_told_of_the_operators_own_write_is_not_read_again_but_a_list_always_is() -> None:
+    world = Watched()
+    start = identified(make_start())
+    await world.tell(start)
+    written = identified(make_start())
+    written["metadata"]["resourceVersion"] = "2"
+    world.store.put_written(watched(written))
+    held = world.store.get(DispatchStart, *START)
+    assert await world.tell(written) == [("name", Key(NAMESPACE, NAME))], "others still hear of it"
+    assert world.store.get(DispatchStart, *START) is held
+    # After a restore of etcd another state may bear the same version.
+    world.handlers[Kind.DISPATCH_START].added_or_modified(written, listed=True)
+    assert world.store.get(DispatchStart, *START) is not held
+    written["metadata"]["resourceVersion"] = "3"
+    await world.tell(written)
+    assert world.store.get(DispatchStart, *START).metadata.resource_version == "3"  # type: ignore[union-attr]

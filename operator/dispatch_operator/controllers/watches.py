@@ -77,7 +77,7 @@ class StoreAndEnqueue:
         if not is_relevant(self._kind, raw):
             self._forget(read_metadata(raw)[0])
             return
-        obj = read_watched(self._kind, raw)
+        obj = (None if listed else self._held(raw)) or read_watched(self._kind, raw)
         self._store.put(obj, listed=listed)
         self._enqueue(self._concerned(obj))
 
@@ -87,6 +87,12 @@ class StoreAndEnqueue:
 
     def synced(self) -> None:
         """Nothing waits for this alone."""
+
+    def _held(self, raw: dict[str, Any]) -> AnyRecord | None:
+        """Return what is held of just this state of an object: most that is told of a Start is the operator's write."""
+        identity, resource_version = read_metadata(raw)
+        held = self._store.held(self._kind, Key(identity.namespace, identity.name), identity.uid)
+        return held if held is not None and held.metadata.resource_version == resource_version else None
 
     def _forget(self, identity: Identity) -> None:
         held = self._store.held(self._kind, Key(identity.namespace, identity.name), identity.uid)
