@@ -15,6 +15,9 @@ from support.waiting import until
 STOP_SECONDS = 20
 COMMAND = "dispatch_operator.cli.main"
 PROGRAM = ("-m", COMMAND)
+IS_MEASURED = "COVERAGE_FILE" in os.environ
+"""Where coverage is measured, each operator is a program of its own: those that wait to be forked are measured too, and
+write what they found when the tests have ended, while that is being read."""
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload([COMMAND, "dispatch_operator.cli.run"])
 """Hundreds of operators are started: each is forked from a process that has imported what it needs, and runs nothing."""
@@ -70,7 +73,8 @@ class Service:
         self.log = Path(tempfile.mkstemp(prefix="dispatch-operator-", suffix=".log")[1])
         account = ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
         run = ["run", *account, *arguments]
-        self._process = self._popen(program, run, environment) if program or environment else _Forked(run, self.log)
+        is_plain = not (program or environment or IS_MEASURED)
+        self._process = _Forked(run, self.log) if is_plain else self._popen(program, run, environment)
         until("the operator waits" if waits else "the operator watches", self._waits if waits else self._watches)
 
     def _popen(
