@@ -151,7 +151,7 @@ def _of_kueue(requests: float | None) -> list[Row]:
         return []
     goal = f"at most {MOST_KUEUE_REQUESTS:.0f}"
     met = round(requests, 2) <= MOST_KUEUE_REQUESTS
-    return [Row("the same through Kueue", "-", goal, f"{requests:.2f}", met)]
+    return [Row("API requests a Start of a burst of 100 through Kueue", "-", goal, f"{requests:.2f}", met)]
 
 
 def as_markdown(table: list[Row]) -> str:
